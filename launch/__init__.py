@@ -1,0 +1,1 @@
+"""Launch: what turns a recipe into a running job."""

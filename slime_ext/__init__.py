@@ -1,0 +1,1 @@
+"""LongRL's extensions to slime: recipe, hooks, rollouts, data, metrics, and the embedded backend."""

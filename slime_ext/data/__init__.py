@@ -1,0 +1,1 @@
+"""Data: the row schema, a streaming indexed reader, importers and prompt rendering."""

@@ -1,0 +1,1 @@
+"""The embedded backend: trainer, engine and loop on one machine without a GPU."""

@@ -1,0 +1,1 @@
+"""A small HTTP server that speaks SGLang's /generate."""

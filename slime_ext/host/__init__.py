@@ -1,0 +1,1 @@
+"""The only door to slime: its types, its loggers, and what this version of it can do."""

@@ -1,0 +1,1 @@
+"""Rollouts: one turn over the /generate protocol, and what every hook shares."""

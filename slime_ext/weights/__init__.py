@@ -1,0 +1,1 @@
+"""One table of names between Hugging Face and Megatron weights."""

@@ -1,0 +1,1 @@
+"""Tools: data construction, evaluation, export and reports."""
