@@ -1,0 +1,41 @@
+"""Where metrics go beside our own records: slime's logger, or the sink of the embedded loop.
+
+One design choice: under slime every value passes through slime's own `log`, so that there is one
+W&B run and one step axis; we never call wandb there ourselves.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from slime_ext.host.types import HAVE_SLIME
+
+Sink = Callable[[Mapping[str, float], int], None]
+"""Receives the metrics of one step and the step's number."""
+
+_sink: Sink | None = None
+
+
+def set_sink(sink: Sink | None) -> None:
+    """Choose where `log` sends metrics when slime does not run the loop."""
+    global _sink
+    _sink = sink
+
+
+def log(args: Any, metrics: Mapping[str, float], step: int, axis: str = "rollout/step") -> None:
+    """Log `metrics` at `step` on the step axis `axis` ("rollout/step" or "eval/step")."""
+    if _sink is not None:
+        _sink(metrics, step)
+    elif HAVE_SLIME:
+        _slime_log(args, {**metrics, axis: step}, axis)
+
+
+def _slime_log(args: Any, metrics: dict[str, Any], axis: str) -> None:
+    # v0.3.1 keeps the module in slime.utils, later commits in slime.observability.
+    try:
+        module = importlib.import_module("slime.utils.logging_utils")
+    except ModuleNotFoundError:
+        module = importlib.import_module("slime.observability.logging_utils")
+    module.log(args, metrics, step_key=axis)

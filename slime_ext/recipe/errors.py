@@ -1,0 +1,71 @@
+"""Recipe errors that say where a value stands and what to type instead."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+
+class RecipeError(ValueError):
+    """A recipe that cannot be used; the message names file, line, key and remedy."""
+
+
+def locate(path: Path, key: str) -> str:
+    """`FILE:LINE` of the dotted `key` in a TOML file, or just `FILE` where it is not found."""
+    section, _, name = key.rpartition(".")
+    current = ""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        text = line.strip()
+        if text.startswith("["):
+            current = text.strip("[] ")
+        elif current == section and text.partition("=")[0].strip() == name:
+            return f"{path}:{number}"
+    return str(path)
+
+
+def suggest(word: str, known: list[str]) -> str:
+    """A remedy for an unknown word: the nearest known one, or the list of all."""
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(known))}"
+
+
+def explain(error: ValidationError, model: type[BaseModel], origins: dict[str, str]) -> RecipeError:
+    """One line for each problem pydantic found, with the place its value came from."""
+    lines = []
+    for problem in error.errors():
+        key = ".".join(str(part) for part in problem["loc"])
+        where = next((origins[k] for k in _prefixes(key) if k in origins), None)
+        what = problem["msg"].removeprefix("Value error, ")
+        if problem["type"] == "extra_forbidden":
+            *section, name = [str(part) for part in problem["loc"]]
+            what = f"unknown key; {suggest(name, _fields(model, section))}"
+        elif problem["type"] == "missing":
+            what = f"this key is required and has no default; add {key} to the recipe"
+        else:
+            what = f"{what} (got {problem['input']!r})" if key else what
+        lines.append(f"{where + ': ' if where else ''}{key or 'recipe'}: {what}")
+    return RecipeError("\n".join(lines))
+
+
+def _prefixes(key: str) -> list[str]:
+    parts = key.split(".")
+    return [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
+
+
+def _fields(model: type[BaseModel], section: list[str]) -> list[str]:
+    """Names of the fields of the section reached from `model` by `section`."""
+    for name in section:
+        field = model.model_fields.get(name)
+        inner = _model_of(field.annotation) if field else None
+        if inner is None:
+            return []
+        model = inner
+    return list(model.model_fields)
+
+
+def _model_of(annotation: Any) -> type[BaseModel] | None:
+    options = [annotation, *get_args(annotation)]
+    return next((a for a in options if isinstance(a, type) and issubclass(a, BaseModel)), None)

@@ -1,0 +1,73 @@
+"""Requests to the rollout engine: one pooled client per event loop, retries where they can help.
+
+One design choice: only a lost connection, a 502, 503 or 504 is retried (the engine may be restarting);
+any other answer is the caller's to interpret. A retry repeats the same sampling seed, so it gives the
+response the lost request would have given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from typing import Any
+
+import httpx
+import orjson
+import stamina
+
+RETRIED_STATUS = (502, 503, 504)
+ATTEMPTS = 12
+"""With waits of 0.2 s doubling to 5 s: about 45 s, longer than an engine of the demo takes to start."""
+
+
+class EngineGone(ConnectionError):
+    """The engine did not come back within the retries."""
+
+
+class _Retriable(ConnectionError):
+    pass
+
+
+_clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def client_of_this_loop() -> httpx.AsyncClient:
+    """The pooled client of the running event loop (slime gives hooks loops of its own making)."""
+    loop = asyncio.get_running_loop()
+    if loop not in _clients:
+        limits = httpx.Limits(max_connections=512, max_keepalive_connections=512)
+        _clients[loop] = httpx.AsyncClient(limits=limits, trust_env=False)
+    return _clients[loop]
+
+
+async def post_generate(url: str, payload: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+    """POST `payload` and return the parsed answer.
+
+    Raises EngineGone when every retry failed, httpx.HTTPStatusError for any other 4xx or 5xx.
+    """
+    body = orjson.dumps(payload)
+    try:
+        async for attempt in stamina.retry_context(
+            on=_Retriable, attempts=ATTEMPTS, wait_initial=0.2, wait_max=5.0, timeout=timeout_s
+        ):
+            with attempt:
+                return await _post_once(url, body, timeout_s)
+    except _Retriable as error:
+        raise EngineGone(f"{url} did not answer after {ATTEMPTS} attempts: {error}") from error
+    raise EngineGone(f"{url} did not answer")
+
+
+async def _post_once(url: str, body: bytes, timeout_s: float) -> dict[str, Any]:
+    try:
+        response = await client_of_this_loop().post(
+            url, content=body, headers={"content-type": "application/json"}, timeout=timeout_s
+        )
+    except (httpx.TransportError, RuntimeError) as error:
+        raise _Retriable(repr(error)) from error
+    if response.status_code in RETRIED_STATUS:
+        raise _Retriable(f"status {response.status_code}")
+    response.raise_for_status()
+    answer: dict[str, Any] = orjson.loads(response.content)
+    return answer

@@ -1,0 +1,119 @@
+"""What every hook of one run shares: recipe, tokenizer, rows, reward.
+
+One design choice: hooks receive only the host's `args`, so everything else is found through one key
+in it, `longrl_recipe`, the path of the resolved recipe in the run folder; each process loads it once.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from rewards.base import Reward
+from rewards.outcome import make_outcome
+from rewards.parsing.families import FAMILIES, Family
+from rewards.registry import build_reward
+from rewards.types import Task
+from slime_ext.data.budget import prompt_ids
+from slime_ext.data.store import RowStore
+from slime_ext.data.task import task_from_row
+from slime_ext.metrics.records import Records
+from slime_ext.recipe.load import load_recipe
+from slime_ext.recipe.schema import Recipe
+
+Split = Literal["train", "eval"]
+
+CACHED_PROMPTS = 512
+"""Rendered prompts kept per process: a 128K-token prompt is 1 MB of ids, so at most about 0.5 GB."""
+
+
+@dataclass
+class Runtime:
+    """Shared state of one run in one process."""
+
+    recipe: Recipe
+    folder: Path
+    tokenizer: Any
+    family: Family
+    reward: Reward
+    rows: dict[Split, RowStore]
+    records: Records
+    stop_ids: tuple[int, ...]
+    step: int | None = None
+    """The step whose samples are being settled; set by the rollout log hook."""
+    _prompts: dict[tuple[Split, int], list[int]] = field(default_factory=dict)
+
+    def prompt(self, split: Split, position: int) -> list[int]:
+        """Token ids of the rendered prompt of one row; raises PromptTooLong."""
+        key = (split, position)
+        if key not in self._prompts:
+            if len(self._prompts) >= CACHED_PROMPTS:
+                self._prompts.pop(next(iter(self._prompts)))
+            self._prompts[key] = prompt_ids(
+                self.rows[split].row(position),
+                self.recipe.data.prompt,
+                self.tokenizer,
+                self.recipe.model.chat_template_kwargs,
+                self.recipe.data.max_prompt_tokens,
+            )
+        return self._prompts[key]
+
+    def task(self, split: Split, position: int) -> Task:
+        """What the reward may know about one row."""
+        return task_from_row(self.rows[split].row(position))
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Text of sampled ids, special tokens kept: parsing must see them."""
+        return str(self.tokenizer.decode(list(ids), skip_special_tokens=False))
+
+    def sampling_seed(self, *parts: object) -> int:
+        """A 31-bit seed that depends on the recipe's seed and `parts` only."""
+        text = "/".join(str(part) for part in (self.recipe.seed, *parts))
+        return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest()) >> 1
+
+
+def runtime_of(args: Any) -> Runtime:
+    """The runtime of the run that `args.longrl_recipe` names."""
+    path = getattr(args, "longrl_recipe", None)
+    if not path:
+        raise ValueError(
+            "args has no longrl_recipe; start the run with `longrl train`, or put the line "
+            "`longrl_recipe: RUN/recipe.toml` into the file given to --custom-config-path"
+        )
+    return _load(Path(path))
+
+
+@functools.lru_cache(maxsize=4)
+def _load(path: Path) -> Runtime:
+    from transformers import AutoTokenizer
+
+    recipe = load_recipe(path).recipe
+    tokenizer = AutoTokenizer.from_pretrained(recipe.model.path)
+    family = FAMILIES[recipe.model.family]
+    rows: dict[Split, RowStore] = {"train": RowStore(Path(recipe.data.train), recipe.data.format)}
+    if recipe.data.eval is not None:
+        rows["eval"] = RowStore(Path(recipe.data.eval), recipe.data.format)
+    config = getattr(recipe.reward, recipe.reward.kind, recipe.reward.options)
+    return Runtime(
+        recipe=recipe,
+        folder=path.parent,
+        tokenizer=tokenizer,
+        family=family,
+        reward=build_reward(recipe.reward.kind, config, family, make_outcome(recipe.outcome)),
+        rows=rows,
+        records=Records(path.parent),
+        stop_ids=stop_ids(tokenizer, family),
+    )
+
+
+def stop_ids(tokenizer: Any, family: Family) -> tuple[int, ...]:
+    """Ids that end a response: the family's stop tokens the tokenizer knows, and its own eos."""
+    known = tokenizer.get_vocab()
+    ids = {known[token] for token in family.stop_tokens if token in known}
+    if tokenizer.eos_token_id is not None:
+        ids.add(tokenizer.eos_token_id)
+    return tuple(sorted(ids))

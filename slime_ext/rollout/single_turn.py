@@ -1,0 +1,100 @@
+"""One prompt, one response: the generate hook's work for single-turn recipes.
+
+One design choice: the ids and log-probs the engine sampled are kept as they are and never
+re-encoded (decoding and encoding is no bijection), and no sample ever has a response of length 0,
+because hosts index responses with `tokens[-length:]`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+
+from slime_ext.host.types import Sample
+from slime_ext.rollout.client import EngineGone, post_generate
+from slime_ext.rollout.runtime import Runtime
+
+CONTEXT_TOO_LONG = (
+    "longer than the model's context length",
+    "maximum context length",
+    "context_length_exceeded",
+    "exceeds the context window",
+    "maximum allowed length",
+)
+"""How servers say that a prompt does not fit (SGLang, OpenAI, vLLM and proxies in front of them)."""
+
+
+async def single_turn(
+    runtime: Runtime, args: Any, sample: Sample, sampling: dict[str, Any], evaluation: bool
+) -> Sample:
+    """Fill `sample` with one response sampled by the engine behind the router.
+
+    An aborted sample that already holds tokens asks only for what is left. Never raises for what a
+    server answers: the outcome is in `sample.status`.
+    """
+    split = "eval" if evaluation else "train"
+    prompt = runtime.prompt(split, sample.metadata["row"])
+    kept = sample.tokens[len(prompt) :] if sample.status == Sample.Status.ABORTED else []
+    room = min(
+        int(sampling["max_new_tokens"]), runtime.recipe.rollout.context_tokens - len(prompt)
+    ) - len(kept)
+    if not kept:
+        sample.tokens, sample.rollout_log_probs = list(prompt), []
+    if room <= 0:
+        return _finish(runtime, sample, prompt, Sample.Status.TRUNCATED, "length")
+    payload = {
+        "input_ids": prompt + kept,
+        "sampling_params": {
+            **sampling,
+            "max_new_tokens": room,
+            "stop_token_ids": list(runtime.stop_ids),
+            "sampling_seed": runtime.sampling_seed(split, sample.index, len(kept)),
+        },
+        "return_logprob": True,
+    }
+    url = f"http://{args.sglang_router_ip}:{args.sglang_router_port}/generate"
+    try:
+        answer = await post_generate(url, payload, runtime.recipe.rollout.request_timeout_s)
+    except EngineGone:
+        return _finish(runtime, sample, prompt, Sample.Status.ABORTED, "engine_gone")
+    except httpx.HTTPStatusError as error:
+        text = error.response.text
+        too_long = any(phrase in text for phrase in CONTEXT_TOO_LONG)
+        status = Sample.Status.TRUNCATED if too_long else Sample.Status.FAILED
+        return _finish(runtime, sample, prompt, status, f"http_{error.response.status_code}")
+    _append(sample, answer)
+    kind = answer["meta_info"]["finish_reason"]["type"]
+    status = {"stop": Sample.Status.COMPLETED, "length": Sample.Status.TRUNCATED}.get(
+        kind, Sample.Status.ABORTED
+    )
+    return _finish(runtime, sample, prompt, status, kind)
+
+
+def _append(sample: Sample, answer: dict[str, Any]) -> None:
+    """Add the sampled ids and log-probs of one answer of /generate."""
+    sampled = answer["meta_info"]["output_token_logprobs"]
+    sample.tokens = sample.tokens + [int(token) for _, token, *_ in sampled]
+    log_probs = [float(log_prob) for log_prob, *_ in sampled]
+    sample.rollout_log_probs = (sample.rollout_log_probs or []) + log_probs
+    sample.weight_versions.append(str(answer["meta_info"].get("weight_version", "")))
+
+
+def _finish(
+    runtime: Runtime, sample: Sample, prompt: list[int], status: Sample.Status, finish: str
+) -> Sample:
+    """Set text, mask and status from the tokens collected so far."""
+    ids = sample.tokens[len(prompt) :]
+    mask = [1] * len(ids)
+    if not ids:
+        sample.tokens = [*prompt, runtime.stop_ids[0]]
+        sample.rollout_log_probs, mask = [0.0], [0]
+    stop = ids[-1] if ids and status is Sample.Status.COMPLETED else None
+    stop = stop if stop in runtime.stop_ids else None
+    sample.response = runtime.decode(ids[:-1] if stop is not None else ids)
+    sample.response_length = len(mask)
+    sample.loss_mask = mask
+    sample.status = status
+    sample.metadata["finish"] = finish
+    sample.metadata["stop"] = None if stop is None else runtime.decode([stop])
+    return sample
