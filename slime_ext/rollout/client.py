@@ -64,7 +64,7 @@ async def _post_once(url: str, body: bytes, timeout_s: float) -> dict[str, Any]:
         response = await client_of_this_loop().post(
             url, content=body, headers={"content-type": "application/json"}, timeout=timeout_s
         )
-    except (httpx.TransportError, RuntimeError) as error:
+    except httpx.TransportError as error:
         raise _Retriable(repr(error)) from error
     if response.status_code in RETRIED_STATUS:
         raise _Retriable(f"status {response.status_code}")

@@ -1,0 +1,96 @@
+"""Every entry point a host loads, by import path; these paths are public API.
+
+| host option                              | value                                            |
+|------------------------------------------|--------------------------------------------------|
+| `--data-source-path`                     | `slime_ext.rollout.data_source.RecipeDataSource` |
+| `--custom-generate-function-path`        | `slime_ext.hooks.generate`                       |
+| `--custom-rm-path`                       | `slime_ext.hooks.reward`                         |
+| `--dynamic-sampling-filter-path`         | `slime_ext.hooks.keep_group`                     |
+| `--custom-reward-post-process-path`      | `slime_ext.hooks.post_process_rewards`           |
+| `--custom-rollout-log-function-path`     | `slime_ext.hooks.log_rollout`                    |
+| `--custom-eval-rollout-log-function-path`| `slime_ext.hooks.log_eval`                       |
+
+One design choice: the functions here only unpack what the host passes; whatever decides what is
+learned is in `rewards/` and `slime_ext/rollout/`, and the embedded loop calls the same functions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from slime_ext.host.loggers import log
+from slime_ext.host.types import DynamicFilterOutput, Sample
+from slime_ext.metrics.aggregate import eval_metrics, rollout_metrics
+from slime_ext.metrics.rollouts import rollout_rows
+from slime_ext.rollout.runtime import runtime_of
+from slime_ext.rollout.scoring import group_has_signal, score_sample, settle
+from slime_ext.rollout.single_turn import single_turn
+
+
+async def generate(
+    args: Any, sample: Sample, sampling_params: dict[str, Any], evaluation: bool = False
+) -> Sample:
+    """Sample one response for `sample`; the status says how it ended."""
+    return await single_turn(runtime_of(args), args, sample, sampling_params, evaluation)
+
+
+async def reward(args: Any, sample: Sample | list[Sample], **_: Any) -> float | list[float]:
+    """Score one sample, or a list of them (the host sends both); NaN is "undetermined"."""
+    runtime = runtime_of(args)
+    if isinstance(sample, list):
+        return list(await asyncio.gather(*(score_sample(runtime, one) for one in sample)))
+    return await score_sample(runtime, sample)
+
+
+def keep_group(args: Any, group: list[Any], **_: Any) -> DynamicFilterOutput:
+    """Drop a group that carries no signal; it may return when too few groups are left."""
+    runtime = runtime_of(args)
+    if runtime.recipe.rollout.filter == "none" or group_has_signal(runtime, flatten(group)):
+        return DynamicFilterOutput(keep=True)
+    return DynamicFilterOutput(keep=False, reason="flat", keep_when_insufficient=True)
+
+
+def post_process_rewards(args: Any, samples: list[Sample]) -> tuple[list[float], list[float]]:
+    """Raw rewards and advantages of all samples of a step, in order."""
+    runtime = runtime_of(args)
+    settled = settle(runtime, samples)
+    if runtime.step is not None:
+        runtime.records.rollouts(runtime.step, rollout_rows(samples))
+    return settled.raw, settled.advantages
+
+
+def log_rollout(
+    rollout_id: int, args: Any, samples: list[Any], extra: dict[str, Any] | None, seconds: float
+) -> bool:
+    """Record and log our metrics of one step; False lets the host log its own as well."""
+    runtime = runtime_of(args)
+    runtime.step = rollout_id
+    flat = flatten(samples)
+    settled = settle(runtime, flat)
+    metrics = rollout_metrics(flat, settled.counts) | {"rollout_seconds": seconds}
+    metrics |= {f"host/{key}": float(value) for key, value in (extra or {}).items()}
+    runtime.records.write("rollout", rollout_id, metrics)
+    log(args, {f"longrl/{key}": value for key, value in metrics.items()}, rollout_id)
+    return False
+
+
+def log_eval(
+    rollout_id: int, args: Any, data: dict[str, dict[str, Any]], extra: dict[str, Any] | None
+) -> bool:
+    """Record and log our metrics of one evaluation; False lets the host log its own as well."""
+    runtime = runtime_of(args)
+    for name, results in data.items():
+        metrics = eval_metrics(flatten(results["samples"]))
+        runtime.records.write("eval", rollout_id, metrics, dataset=name)
+        logged = {f"longrl_eval/{name}/{key}": value for key, value in metrics.items()}
+        log(args, logged, rollout_id, axis="eval/step")
+    return False
+
+
+def flatten(samples: list[Any]) -> list[Sample]:
+    """Leaf samples of the host's nesting (groups of samples, or of lists of samples)."""
+    flat: list[Sample] = []
+    for item in samples:
+        flat.extend(flatten(item) if isinstance(item, list) else [item])
+    return flat

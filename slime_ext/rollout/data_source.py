@@ -1,0 +1,96 @@
+"""Where the host takes its prompts from: rows in seeded order, resumable at the exact next one.
+
+One design choice: samples carry a row number and an id, never the context, which can be 500 KB and
+would be copied G times and pickled between processes.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from slime_ext.data.stream import PromptStream
+from slime_ext.host.types import DataSource, Sample
+from slime_ext.rollout.runtime import runtime_of
+
+
+class RecipeDataSource(DataSource):
+    """Groups of `group_size` samples; `args` needs `longrl_recipe` and `save` (or None)."""
+
+    def __init__(self, args: Any) -> None:
+        self.runtime = runtime_of(args)
+        self.folder = Path(args.save) if getattr(args, "save", None) else None
+        recipe = self.runtime.recipe
+        self.group_size = recipe.rollout.group_size
+        self.stream = PromptStream(
+            self.runtime.rows["train"], seed=recipe.seed, shuffle=recipe.data.shuffle
+        )
+        self.returned: deque[list[Sample]] = deque()
+        self.next_group = 0
+
+    def get_samples(self, num_samples: int) -> list[list[Sample]]:
+        groups = [self.returned.popleft() for _ in range(min(num_samples, len(self.returned)))]
+        missing = num_samples - len(groups)
+        return groups + [self._group(position) for position in self.stream.next(missing)]
+
+    def add_samples(self, samples: list[list[Sample]]) -> None:
+        self.returned.extend(samples)
+
+    def save(self, rollout_id: int) -> None:
+        if self.folder is None:
+            return
+        path = self._state_file(rollout_id)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(".partial")
+        partial.write_text(json.dumps(self.state()))
+        partial.replace(path)
+
+    def load(self, rollout_id: int | None = None) -> None:
+        if self.folder is None or rollout_id is None or rollout_id < 0:
+            return
+        path = self._state_file(rollout_id)
+        if not path.is_file():
+            raise FileNotFoundError(
+                f"{path} is missing, so the next prompt is unknown; resume from a checkpoint that "
+                "has it, or start a new run"
+            )
+        self.restore(json.loads(path.read_text()))
+
+    def __len__(self) -> int:
+        return len(self.runtime.rows["train"])
+
+    def state(self) -> dict[str, Any]:
+        """Position in the stream, next group number, rows of the groups that were given back."""
+        returned = [group[0].metadata["row"] for group in self.returned]
+        return {
+            "stream": self.stream.state(),
+            "next_group": self.next_group,
+            "returned": returned,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from what `state` returned."""
+        self.stream.restore(state["stream"])
+        self.next_group = int(state["next_group"])
+        self.returned = deque(self._group(position) for position in state["returned"])
+
+    def _state_file(self, rollout_id: int) -> Path:
+        assert self.folder is not None
+        return self.folder / "rollout" / f"longrl_data_source_{rollout_id}.json"
+
+    def _group(self, position: int) -> list[Sample]:
+        row = self.runtime.rows["train"].row(position)
+        group = self.next_group
+        self.next_group += 1
+        first = Sample(
+            group_index=group,
+            label=row.answer,
+            metadata={"row": position, "id": row.id, "source": row.source, "split": "train"},
+        )
+        samples = [copy.deepcopy(first) for _ in range(self.group_size)]
+        for place, sample in enumerate(samples):
+            sample.index = group * self.group_size + place
+        return samples

@@ -1,0 +1,135 @@
+"""From sampled responses to scores, and from the scores of a group to advantages.
+
+One design choice: a score lives in `sample.metadata` (parts, total, reason), so that it survives the
+host's copies and dumps; `settle` computes group totals and advantages from there and may be called
+again at no cost by the filter, the log and the post-process hook.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rewards.grouping import Member, group_advantages
+from rewards.recorder import score_safely
+from rewards.types import Response, Score, Status
+from slime_ext.host.types import Sample
+from slime_ext.rollout.runtime import Runtime
+
+STATUS: dict[Sample.Status, Status] = {
+    Sample.Status.COMPLETED: "completed",
+    Sample.Status.TRUNCATED: "truncated",
+    Sample.Status.ABORTED: "aborted",
+    Sample.Status.FAILED: "failed",
+    Sample.Status.PENDING: "failed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Raw rewards and advantages in the order of the samples, and what was counted."""
+
+    raw: list[float]
+    advantages: list[float]
+    counts: dict[str, int]
+
+
+async def score_sample(runtime: Runtime, sample: Sample) -> float:
+    """Score one sample and remember the score in its metadata.
+
+    Returns the sample's own total before anything group-relative; NaN where it is undetermined
+    (slime needs a float and a silent 0.0 would be taught).
+    """
+    split = sample.metadata.get("split", "train")
+    evaluation = split == "eval"
+    task = runtime.task(split, sample.metadata["row"])
+    score = await score_safely(runtime.reward, task, _response(runtime, sample, evaluation))
+    sample.metadata["score"] = {
+        "total": score.total,
+        "parts": dict(score.parts),
+        "reason": score.reason,
+    }
+    sample.metadata["reward_status"] = "ok" if score.total is not None else score.reason
+    return math.nan if score.total is None else score.total
+
+
+def _response(runtime: Runtime, sample: Sample, evaluation: bool) -> Response:
+    status = STATUS[sample.status]
+    stop = sample.metadata.get("stop")
+    if status == "truncated" and runtime.recipe.reward.truncated == "keep" and not evaluation:
+        # Scored as it stands: as if it had ended here by itself.
+        status, stop = "completed", runtime.family.stop_tokens[0]
+    return Response(text=sample.response, status=status, stop=stop, evaluation=evaluation)
+
+
+def score_of(sample: Sample) -> Score:
+    """The score remembered in the sample's metadata; undetermined where there is none."""
+    stored = sample.metadata.get("score")
+    if stored is None:
+        return Score(total=None, reason="not_scored")
+    return Score(total=stored["total"], parts=stored["parts"], reason=stored["reason"])
+
+
+def settle(runtime: Runtime, samples: Sequence[Sample]) -> Settled:
+    """Group totals, advantages and loss masks of `samples` (flat, any number of groups).
+
+    Writes `combined`, `combined_parts` and `advantage` into each sample's metadata; a sample that
+    must not be trained on gets loss mask 0 and `remove_sample`. Source: methods, section 0.
+    """
+    combined = _combine(runtime, samples)
+    members = [
+        Member(group=_group(sample), rollout=_rollout(sample), reward=score.total)
+        for sample, score in zip(samples, combined, strict=True)
+    ]
+    result = group_advantages(members, runtime.recipe.advantage)
+    masked_truncated = runtime.recipe.reward.truncated == "mask"
+    for sample, score, advantage, keep in zip(
+        samples, combined, result.advantages, result.keep, strict=True
+    ):
+        sample.metadata["combined"] = score.total
+        sample.metadata["combined_parts"] = dict(score.parts)
+        sample.metadata["advantage"] = advantage
+        if not keep or (masked_truncated and sample.status is Sample.Status.TRUNCATED):
+            sample.loss_mask = [0] * sample.response_length
+            sample.remove_sample = True
+    return Settled(result.raw, result.advantages, dict(result.counts))
+
+
+def group_has_signal(runtime: Runtime, group: Sequence[Sample]) -> bool:
+    """Whether training on this group would move the policy at all."""
+    return any(advantage != 0 for advantage in settle(runtime, group).advantages)
+
+
+def undetermined_reasons(samples: Sequence[Sample]) -> Counter[str]:
+    """How many samples have no reward, by reason."""
+    scores = [score_of(sample) for sample in samples]
+    return Counter(score.reason or "unknown" for score in scores if score.total is None)
+
+
+def _combine(runtime: Runtime, samples: Sequence[Sample]) -> list[Score]:
+    """Apply the reward's group rule; a rollout of several samples enters it once."""
+    scores = [score_of(sample) for sample in samples]
+    groups: dict[int, dict[int, list[int]]] = {}
+    for position, sample in enumerate(samples):
+        rollouts = groups.setdefault(_group(sample), {})
+        rollouts.setdefault(_rollout(sample), []).append(position)
+    for rollouts in groups.values():
+        units = list(rollouts.values())
+        for unit, score in zip(
+            units, runtime.reward.combine([scores[unit[0]] for unit in units]), strict=True
+        ):
+            for position in unit:
+                scores[position] = score
+    return scores
+
+
+def _group(sample: Sample) -> int:
+    return -1 if sample.group_index is None else sample.group_index
+
+
+def _rollout(sample: Sample) -> int:
+    """Fan-out shares `rollout_id`; slime leaves it None for single samples, whose unit is `index`."""
+    unit = sample.rollout_id if sample.rollout_id is not None else sample.index
+    return -1 if unit is None else unit
