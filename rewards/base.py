@@ -1,8 +1,8 @@
 """The interface of a reward: score each response, then combine the group.
 
-One design choice: what needs only the response (`score`, async because a judge may be asked) is kept
-apart from what needs the group (`combine`, pure arithmetic such as the group-max of LongTraceRL), so
-that every backend can score one sample at a time and combine later.
+One design choice: what needs only the response (`score`, async because a judge may be asked) is
+kept apart from what needs the group (`combine`, pure arithmetic such as the group-max of
+LongTraceRL), so that every backend can score one sample at a time and combine later.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Reward(ABC):
 
     @abstractmethod
     async def score(self, task: Task, response: Response) -> Score:
-        """Score one response on its own. May raise: the recorder turns that into a counted verdict."""
+        """Score one response on its own. May raise: the recorder makes that a counted verdict."""
 
     def combine(self, scores: Sequence[Score]) -> list[Score]:
         """Totals that depend on the whole group (same order). Undetermined members stay so."""

@@ -1,7 +1,7 @@
 """The three values every reward speaks: the task, the response, the score.
 
-One design choice: an undetermined score is a type of its own (`total is None` with a `reason`), never
-a number. A judge outage therefore cannot turn into a 0.0 on its way to the trainer.
+One design choice: an undetermined score is a type of its own (`total is None` with a `reason`),
+never a number. A judge outage therefore cannot turn into a 0.0 on its way to the trainer.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Span:
 class Task:
     """What a reward may know about one question; built from one data row.
 
-    `gold_chunks` are the numbers n of `<CHUNK_n>` as the prompt shows them. `gold_entities` lists each
-    entity with all its aliases. `chunk_texts` maps chunk number to text, `distractor_titles` are the
-    titles of the context's documents that are not gold.
+    `gold_chunks` are the numbers n of `<CHUNK_n>` as the prompt shows them. `gold_entities` lists
+    each entity with all its aliases. `chunk_texts` maps chunk number to text, `distractor_titles`
+    are the titles of the context's documents that are not gold.
     """
 
     id: str
@@ -50,7 +50,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """One sampled response. `text` excludes the stop token, which is `stop` (None if none was seen).
+    """One sampled response. `text` excludes the stop token, which is `stop` (None if not seen).
 
     `status` comes from the engine's finish reason: "length" is "truncated", a lost request is
     "aborted" or "failed". `evaluation` switches the training-only rules off (methods: section 1).

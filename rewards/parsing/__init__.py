@@ -1,0 +1,1 @@
+"""Parsing of responses: thinking, tagged blocks, chunk ids. Every parser is linear, none raises."""
