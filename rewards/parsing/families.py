@@ -22,7 +22,7 @@ class Family:
       text without the opening tag is an answer given without thinking.
 
     `wrong_stops` end a response like `stop_tokens`, of which they are part, and make it ill-formed.
-    """"""
+    """
 
     name: str
     open_tag: str
