@@ -68,7 +68,8 @@ def score_of(sample: Sample) -> Score:
     """The score remembered in the sample's metadata; undetermined where there is none."""
     stored = sample.metadata.get("score")
     if stored is None:
-        return Score(total=None, reason="not_scored")
+        lost = sample.status in (Sample.Status.ABORTED, Sample.Status.FAILED)
+        return Score(total=None, reason=sample.status.value if lost else "not_scored")
     return Score(total=stored["total"], parts=stored["parts"], reason=stored["reason"])
 
 

@@ -1,0 +1,96 @@
+"""Models and data named `builtin:NAME` in a recipe: shipped with the package or made on the spot.
+
+One design choice: a name is resolved to a path before anything is compared or stored, so that the
+recipe in the run folder names real files and hooks never meet a `builtin:`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from slime_ext.embedded.lab.rows import write_rows
+from slime_ext.embedded.lab.start import builtin_model
+from slime_ext.embedded.real.smollm2 import prepare_smollm2
+from slime_ext.recipe.errors import RecipeError, suggest
+from slime_ext.recipe.schema import Recipe
+
+PREFIX = "builtin:"
+EVAL_SEED = 7
+TRAIN_SEED_OFFSET = 1000
+"""Training data of run seed s are made from seed 1000 + s; evaluation rows are the same for all."""
+
+
+def _lab_rows(path: Path, train: bool, recipe: Recipe) -> None:
+    options: dict[str, Any] = {"rows": 960, "eval_rows": 96, "hops": 4} | recipe.data.options
+    unknown = sorted(set(options) - {"rows", "eval_rows", "hops"})
+    if unknown:
+        raise RecipeError(f"data.options.{unknown[0]}: known for builtin:lab: rows, eval_rows, hops")
+    rows = int(options["rows" if train else "eval_rows"])
+    seed = recipe.seed + TRAIN_SEED_OFFSET if train else EVAL_SEED
+    write_rows(path, rows=rows, hops=int(options["hops"]), seed=seed)
+
+
+def _questions(path: Path, train: bool, recipe: Recipe) -> None:
+    shutil.copyfile(Path(__file__).parent / "real" / "questions.jsonl", path)
+
+
+DATA: dict[str, Callable[[Path, bool, Recipe], None]] = {
+    "lab": _lab_rows,
+    "questions": _questions,
+}
+MODELS: dict[str, Callable[[], Path]] = {
+    "lab-hs": lambda: builtin_model("lab-hs"),
+    "smollm2": lambda: prepare_smollm2(cache_folder() / "smollm2-135m-instruct"),
+}
+
+
+def cache_folder() -> Path:
+    """Where converted models are kept between runs: $XDG_CACHE_HOME/longrl or ~/.cache/longrl."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "longrl"
+
+
+def resolve(recipe: Recipe, run: Path) -> Recipe:
+    """The recipe with every `builtin:` replaced by an absolute path.
+
+    Models are prepared when first used (minutes for a language model); data files are only named,
+    `write_data` makes them. Raises RecipeError for an unknown name.
+    """
+    model, data = recipe.model, recipe.data
+    if model.path.startswith(PREFIX):
+        model = model.model_copy(update={"path": str(_known(model.path, MODELS, "model.path")())})
+    else:
+        model = model.model_copy(update={"path": str(Path(model.path).resolve())})
+    update = {"train": _data_path(data.train, run / "data" / "train.jsonl", "data.train")}
+    if data.eval is not None:
+        update["eval"] = _data_path(data.eval, run / "data" / "eval.jsonl", "data.eval")
+    return recipe.model_copy(update={"model": model, "data": data.model_copy(update=update)})
+
+
+def write_data(asked: Recipe, resolved: Recipe) -> None:
+    """Make the builtin data files of `asked` where `resolved` says they are, unless they exist."""
+    pairs = [(asked.data.train, resolved.data.train, True)]
+    if asked.data.eval is not None and resolved.data.eval is not None:
+        pairs.append((asked.data.eval, resolved.data.eval, False))
+    for name, target, train in pairs:
+        if name.startswith(PREFIX) and not Path(target).is_file():
+            Path(target).parent.mkdir(parents=True, exist_ok=True)
+            DATA[name.removeprefix(PREFIX)](Path(target), train, asked)
+
+
+def _data_path(name: str, made: Path, key: str) -> str:
+    if name.startswith(PREFIX):
+        _known(name, DATA, key)
+        return str(made.resolve())
+    return str(Path(name).resolve())
+
+
+def _known(name: str, table: dict[str, Any], key: str) -> Any:
+    short = name.removeprefix(PREFIX)
+    if short not in table:
+        raise RecipeError(f"{key} = {name!r}: no such builtin; {suggest(short, list(table))}")
+    return table[short]

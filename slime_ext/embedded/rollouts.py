@@ -1,0 +1,120 @@
+"""The rollout half of the embedded loop: what slime's rollout manager does, on one event loop.
+
+One design choice: nothing is decided here. Sampling, scoring, filtering and advantages are calls of
+the same hooks slime loads; this file only gathers groups until the step is full.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from argparse import Namespace
+from dataclasses import dataclass
+from typing import Any
+
+from tqdm import tqdm
+
+from slime_ext import hooks
+from slime_ext.host.types import Sample
+from slime_ext.rollout.data_source import RecipeDataSource
+from slime_ext.rollout.runtime import Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The samples of one training step, flat and in group order, with their advantages."""
+
+    samples: list[Sample]
+    raw: list[float]
+    advantages: list[float]
+
+
+class Rollouts:
+    """Generates, scores and settles the samples of a step or an evaluation."""
+
+    def __init__(self, args: Namespace, runtime: Runtime, source: RecipeDataSource) -> None:
+        self.args = args
+        self.runtime = runtime
+        self.source = source
+
+    async def train(self, step: int) -> Step:
+        """Sample one training step; groups without signal are replaced where the recipe says so."""
+        began = time.monotonic()
+        groups, extra = await self._gather()
+        samples = [sample for group in groups for sample in group]
+        hooks.log_rollout(step, self.args, samples, extra, time.monotonic() - began)
+        raw, advantages = hooks.post_process_rewards(self.args, samples)
+        return Step(samples, raw, advantages)
+
+    async def evaluate(self, step: int) -> None:
+        """Evaluate on the held-out rows and record the metrics under `step`."""
+        section, rollout = self.runtime.recipe.eval, self.runtime.recipe.rollout
+        sampling = {
+            "temperature": section.temperature,
+            "top_p": section.top_p,
+            "top_k": section.top_k,
+            "max_new_tokens": section.max_response_tokens or rollout.max_response_tokens,
+        }
+        samples = self._eval_samples()
+        bar = tqdm(total=len(samples), desc="evaluate", leave=False, disable=None)
+        await asyncio.gather(*(self._one(sample, sampling, True, bar) for sample in samples))
+        bar.close()
+        rewards = [sample.reward for sample in samples]
+        hooks.log_eval(step, self.args, {"eval": {"rewards": rewards, "samples": samples}}, None)
+
+    async def _gather(self) -> tuple[list[list[Sample]], dict[str, float]]:
+        rollout = self.runtime.recipe.rollout
+        kept: list[list[Sample]] = []
+        spare: list[list[Sample]] = []
+        batches = 0
+        while len(kept) < rollout.prompts and batches < rollout.filter_max_batches:
+            batches += 1
+            groups = self.source.get_samples(rollout.prompts - len(kept))
+            for group in await self._sample_groups(groups):
+                verdict = hooks.keep_group(self.args, group)
+                if verdict.keep:
+                    kept.append(group)
+                elif verdict.keep_when_insufficient:
+                    spare.append(group)
+        filled = rollout.prompts - len(kept)
+        extra = {"batches": batches, "groups_dropped": len(spare) - filled, "groups_filled": filled}
+        return kept + spare[:filled], extra if rollout.filter != "none" else {}
+
+    async def _sample_groups(self, groups: list[list[Sample]]) -> list[list[Sample]]:
+        rollout = self.runtime.recipe.rollout
+        sampling = {
+            "temperature": rollout.temperature,
+            "top_p": rollout.top_p,
+            "top_k": rollout.top_k,
+            "max_new_tokens": rollout.max_response_tokens,
+        }
+        total = sum(len(group) for group in groups)
+        bar = tqdm(total=total, desc="rollout", leave=False, disable=None)
+        done = await asyncio.gather(
+            *(self._one(sample, sampling, False, bar) for group in groups for sample in group)
+        )
+        bar.close()
+        size = rollout.group_size
+        return [done[start : start + size] for start in range(0, len(done), size)]
+
+    async def _one(
+        self, sample: Sample, sampling: dict[str, Any], evaluation: bool, bar: Any
+    ) -> Sample:
+        sample = await hooks.generate(self.args, sample, dict(sampling), evaluation)
+        sample.reward = await hooks.reward(self.args, sample)  # type: ignore[assignment]
+        bar.update()
+        return sample
+
+    def _eval_samples(self) -> list[Sample]:
+        store, section = self.runtime.rows["eval"], self.runtime.recipe.eval
+        rows = range(len(store) if section.rows is None else min(section.rows, len(store)))
+        repeats = section.samples_per_prompt
+        return [
+            Sample(
+                group_index=row,
+                index=row * repeats + repeat,
+                metadata={"row": row, "id": store.row(row).id, "split": "eval"},
+            )
+            for row in rows
+            for repeat in range(repeats)
+        ]
