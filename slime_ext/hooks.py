@@ -70,6 +70,7 @@ def log_rollout(
     settled = settle(runtime, flat)
     metrics = rollout_metrics(flat, settled.counts) | {"rollout_seconds": seconds}
     metrics |= {f"host/{key}": float(value) for key, value in (extra or {}).items()}
+    runtime.latest = metrics
     runtime.records.write("rollout", rollout_id, metrics)
     log(args, {f"longrl/{key}": value for key, value in metrics.items()}, rollout_id)
     return False

@@ -45,6 +45,8 @@ class Runtime:
     stop_ids: tuple[int, ...]
     step: int | None = None
     """The step whose samples are being settled; set by the rollout log hook."""
+    latest: dict[str, float] = field(default_factory=dict)
+    """Metrics of that step."""
     _prompts: dict[tuple[Split, int], list[int]] = field(default_factory=dict)
 
     def prompt(self, split: Split, position: int) -> list[int]:

@@ -1,0 +1,34 @@
+"""`longrl`: one file a command; this one only names them and turns known errors into one message."""
+
+from __future__ import annotations
+
+import sys
+
+import tyro
+
+from launch.cli.check import check
+from launch.cli.show import show
+from launch.cli.train import train
+from slime_ext.data.errors import DataError
+from slime_ext.metrics.run_folder import RunFolderError
+from slime_ext.recipe.errors import RecipeError
+
+COMMANDS = {"train": train, "show": show, "check": check}
+EXPECTED = (RecipeError, RunFolderError, DataError, FileNotFoundError)
+"""Errors whose message already says what is wrong, where, and what to type instead."""
+
+
+def main() -> None:
+    """Entry point of the `longrl` command; exit code 2 for a mistake of the user's."""
+    try:
+        code = tyro.extras.subcommand_cli_from_dict(COMMANDS, prog="longrl")
+    except EXPECTED as error:
+        print(f"longrl: {error}", file=sys.stderr)
+        code = 2
+    except KeyboardInterrupt:
+        code = 130
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

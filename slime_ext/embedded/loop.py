@@ -1,0 +1,178 @@
+"""The embedded training loop: roll out, train, push weights, record; evaluate and save on schedule.
+
+One design choice: the loop knows no reward, no format and no advantage. It moves samples between the
+hooks, the trainer and the engine, and owns only order, schedule and recovery.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from argparse import Namespace
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from slime_ext.embedded.console import show_step
+from slime_ext.embedded.engines import EngineHandle, make_engine
+from slime_ext.embedded.rollouts import Rollouts, Step
+from slime_ext.embedded.stopping import StopRequest
+from slime_ext.embedded.trainer import Trainer, TrainSample
+from slime_ext.metrics.run_folder import RunFolder
+from slime_ext.recipe.schema import Recipe
+from slime_ext.embedded.supervisor import watched
+from slime_ext.host import loggers
+from slime_ext.host.types import Sample
+from slime_ext.rollout.data_source import RecipeDataSource
+from slime_ext.rollout.runtime import Runtime, runtime_of
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a run ended: the step it reached and whether that was its last."""
+
+    step: int
+    finished: bool
+
+
+class Loop:
+    """One attempt of a run on one machine. `run` may be called once."""
+
+    def __init__(self, recipe: Recipe, folder: RunFolder, attempt: int) -> None:
+        self.recipe = recipe
+        self.folder = folder
+        self.attempt = attempt
+        self.weights = folder.path / ".weights"
+        self.args = host_args(recipe, folder)
+        self.runtime: Runtime = runtime_of(self.args)
+        self.records = self.runtime.records
+        self.source = RecipeDataSource(self.args)
+        self.rollouts = Rollouts(self.args, self.runtime, self.source)
+        self.trainer = Trainer(Path(recipe.model.path), recipe, dumps=folder.path / "dumps")
+        self.engine: EngineHandle = make_engine(recipe, folder, attempt)
+        self.cpu_seconds_rl = 0.0
+        self.steps_timed = 0
+
+    def run(self, stop: StopRequest) -> Ended:
+        """Train until the recipe's last step or until `stop` is set; resumable either way."""
+        try:
+            return asyncio.run(self._run(stop))
+        finally:
+            self.engine.stop()
+            shutil.rmtree(self.weights, ignore_errors=True)
+
+    async def _run(self, stop: StopRequest) -> Ended:
+        step = self._restore()
+        self.records.event("start", step=step)
+        self.args.sglang_router_ip, self.args.sglang_router_port = self.engine.start()
+        if step > 0:
+            self._push(step)
+        steps, every = self.recipe.rollout.steps, self.recipe.eval.every
+        bar = tqdm(total=steps, initial=step, desc=self.recipe.name, unit="step", disable=None)
+        saved = step
+        while step < steps and not stop.requested:
+            if step % every == 0:
+                await self._evaluate(step)
+            await self._train_step(step, bar)
+            step += 1
+            if step % self.recipe.checkpoint.every == 0 or step == steps:
+                self._save(step)
+                saved = step
+        bar.close()
+        if step < steps:
+            if saved != step:
+                self._save(step)
+            self.records.event("stopped", step=step, reason=stop.reason)
+            return Ended(step, finished=False)
+        await self._evaluate(step)
+        self.trainer.export(self.folder.hf)
+        self.records.event("finished", step=step)
+        return Ended(step, finished=True)
+
+    async def _train_step(self, step: int, bar: Any) -> None:
+        cpu, wall = self._cpu(), time.monotonic()
+        async with self._watched(step):
+            batch = await self.rollouts.train(step)
+        metrics = self.trainer.train(to_updates(batch, self.recipe))
+        self._push(step + 1)
+        cpu = self._cpu() - cpu
+        self.cpu_seconds_rl += cpu
+        self.steps_timed += 1
+        metrics |= {"cpu_seconds": cpu, "wall_seconds": time.monotonic() - wall}
+        self.records.write("train", step, metrics)
+        loggers.log(self.args, {f"longrl_train/{k}": v for k, v in metrics.items()}, step)
+        bar.update()
+        show_step(bar, step, self.runtime.latest, metrics["loss"])
+
+    async def _evaluate(self, step: int) -> None:
+        if "eval" in self.runtime.rows:
+            async with self._watched(step):
+                await self.rollouts.evaluate(step)
+
+    def _watched(self, step: int) -> Any:
+        return watched(
+            self.engine, lambda n: self.records.event("engine_restarted", step=step, restart=n)
+        )
+
+    def _push(self, version: int) -> None:
+        """Give the engine the trainer's weights, through the table that export uses."""
+        self.trainer.export(self.weights)
+        self.engine.update_weights(self.weights, version)
+
+    def _save(self, step: int) -> None:
+        # The data position first: a checkpoint that is named as newest must have one.
+        self.source.save(step)
+        self.trainer.save(self.folder.checkpoints)
+        self.records.event("checkpoint", step=step)
+
+    def _restore(self) -> int:
+        """Load the newest checkpoint, if there is one; returns the step to go on with."""
+        step = self.trainer.load(self.folder.checkpoints)
+        if step is None:
+            return 0
+        self.source.load(step)
+        return step
+
+    def _cpu(self) -> float:
+        """CPU seconds of this process and of the engine."""
+        return time.process_time() + self.engine.cpu_seconds()
+
+
+def host_args(recipe: Recipe, folder: RunFolder) -> Namespace:
+    """The attributes of slime's `args` that our hooks read."""
+    return Namespace(
+        longrl_recipe=str(folder.recipe),
+        save=str(folder.checkpoints),
+        n_samples_per_prompt=recipe.rollout.group_size,
+        rollout_batch_size=recipe.rollout.prompts,
+        sglang_router_ip=None,
+        sglang_router_port=None,
+    )
+
+
+def to_updates(step: Step, recipe: Recipe) -> list[list[TrainSample]]:
+    """Split a step into its optimiser updates, whole groups in order (methods, section 0)."""
+    size = len(step.samples) // recipe.rollout.updates
+    samples = [
+        _train_sample(sample, advantage)
+        for sample, advantage in zip(step.samples, step.advantages, strict=True)
+    ]
+    return [samples[start : start + size] for start in range(0, len(samples), size)]
+
+
+def _train_sample(sample: Sample, advantage: float) -> TrainSample:
+    cut = len(sample.tokens) - sample.response_length
+    assert sample.rollout_log_probs is not None
+    assert sample.loss_mask is not None
+    return TrainSample(
+        prompt_ids=sample.tokens[:cut],
+        response_ids=sample.tokens[cut:],
+        rollout_log_probs=sample.rollout_log_probs,
+        advantage=advantage,
+        loss_mask=sample.loss_mask,
+        group=int(sample.group_index or 0),
+        rollout=int(sample.index or 0),
+    )

@@ -1,0 +1,49 @@
+"""`longrl train` on one machine: from a recipe to a finished run folder.
+
+One design choice: everything that can be wrong with recipe, folder and data is found before the
+trainer and the engine are started.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from slime_ext.embedded.builtin import resolve, write_data
+from slime_ext.embedded.console import show_summary
+from slime_ext.embedded.stopping import stop_on_signals
+from slime_ext.embedded.summary import summarise
+from slime_ext.embedded.tracking import tracked
+from slime_ext.metrics.records import ATTEMPT_VARIABLE
+from slime_ext.metrics.run_folder import RunFolder, open_run, write_recipe
+from slime_ext.recipe.schema import Recipe
+
+STOPPED = 75
+"""Exit code of a run that was asked to stop and can go on (EX_TEMPFAIL)."""
+
+
+def train(asked: Recipe, root: Path, fresh: bool) -> int:
+    """Run or resume `asked` under `root`; returns the exit code (0 finished, 75 stopped).
+
+    Raises RecipeError, RunFolderError or DataError, each saying what to type instead.
+    """
+    recipe = resolve(asked, root / asked.name)
+    folder, attempt = open_run(root, recipe, fresh)
+    os.environ[ATTEMPT_VARIABLE] = str(attempt)
+    write_data(asked, recipe)
+    write_recipe(folder, recipe)
+    from slime_ext.embedded.loop import Loop  # torch and Megatron: seconds to import
+
+    with tracked(recipe, folder), stop_on_signals() as stop:
+        ended = Loop(recipe, folder, attempt).run(stop)
+    if not ended.finished:
+        print(f"stopped after step {ended.step}; the same command goes on from there")
+        return STOPPED
+    return _finish(recipe, folder)
+
+
+def _finish(recipe: Recipe, folder: RunFolder) -> int:
+    summary = summarise(recipe, folder)
+    folder.write_json(folder.summary, summary)
+    show_summary(summary, folder.path)
+    return 0

@@ -1,0 +1,34 @@
+"""`summary.json`: the figures a run is judged by, at its start and its end.
+
+One design choice: everything is computed from the records of all attempts, so a resumed run has the
+summary an uninterrupted one would have.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slime_ext.metrics.records import last_rows
+from slime_ext.metrics.run_folder import RunFolder
+from slime_ext.recipe.schema import Recipe
+
+FIGURES = ("accuracy", "evidence_recall", "format", "truncated_ratio", "response_length")
+
+
+def summarise(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
+    """Start and end figures (held-out where the recipe evaluates, else of training), cost, seed."""
+    evals = list(last_rows(folder.metrics / "eval.jsonl").values())
+    rows = evals or list(last_rows(folder.metrics / "rollout.jsonl").values())
+    train = list(last_rows(folder.metrics / "train.jsonl").values())
+    start, end = ({key: row[key] for key in FIGURES if key in row} for row in (rows[0], rows[-1]))
+    return {
+        "name": recipe.name,
+        "seed": recipe.seed,
+        "reward": recipe.reward.kind,
+        "steps": len(train),
+        "figures_from": "held-out" if evals else "training",
+        "cpu_seconds": sum(row["cpu_seconds"] for row in train),
+        "wall_seconds": sum(row["wall_seconds"] for row in train),
+        "start": start,
+        "end": end,
+    }
