@@ -18,6 +18,7 @@ from slime_ext import hooks
 from slime_ext.host.types import Sample
 from slime_ext.rollout.data_source import RecipeDataSource
 from slime_ext.rollout.runtime import Runtime
+from slime_ext.rollout.usable import skipped_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,9 @@ class Rollouts:
 
     def _eval_samples(self) -> list[Sample]:
         store, section = self.runtime.rows["eval"], self.runtime.recipe.eval
-        rows = range(len(store) if section.rows is None else min(section.rows, len(store)))
+        skipped = skipped_rows(self.runtime, "eval")
+        usable = [row for row in range(len(store)) if row not in skipped]
+        rows = usable if section.rows is None else usable[: section.rows]
         repeats = section.samples_per_prompt
         return [
             Sample(

@@ -17,6 +17,8 @@ from slime_ext.embedded.tracking import tracked
 from slime_ext.metrics.records import ATTEMPT_VARIABLE
 from slime_ext.metrics.run_folder import RunFolder, open_run, write_recipe
 from slime_ext.recipe.schema import Recipe
+from slime_ext.rollout.runtime import load_runtime
+from slime_ext.rollout.usable import refuse_or_skip
 
 STOPPED = 75
 """Exit code of a run that was asked to stop and can go on (EX_TEMPFAIL)."""
@@ -32,6 +34,7 @@ def train(asked: Recipe, root: Path, fresh: bool) -> int:
     os.environ[ATTEMPT_VARIABLE] = str(attempt)
     write_data(asked, recipe)
     write_recipe(folder, recipe)
+    refuse_or_skip(load_runtime(folder.recipe))
     from slime_ext.embedded.loop import Loop  # torch and Megatron: seconds to import
 
     with tracked(recipe, folder), stop_on_signals() as stop:

@@ -15,6 +15,7 @@ from typing import Any
 from slime_ext.data.stream import PromptStream
 from slime_ext.host.types import DataSource, Sample
 from slime_ext.rollout.runtime import runtime_of
+from slime_ext.rollout.usable import skipped_rows
 
 
 class RecipeDataSource(DataSource):
@@ -28,13 +29,16 @@ class RecipeDataSource(DataSource):
         self.stream = PromptStream(
             self.runtime.rows["train"], seed=recipe.seed, shuffle=recipe.data.shuffle
         )
+        self.skipped = skipped_rows(self.runtime, "train")
         self.returned: deque[list[Sample]] = deque()
         self.next_group = 0
 
     def get_samples(self, num_samples: int) -> list[list[Sample]]:
         groups = [self.returned.popleft() for _ in range(min(num_samples, len(self.returned)))]
-        missing = num_samples - len(groups)
-        return groups + [self._group(position) for position in self.stream.next(missing)]
+        while len(groups) < num_samples:
+            positions = self.stream.next(num_samples - len(groups))
+            groups += [self._group(place) for place in positions if place not in self.skipped]
+        return groups
 
     def add_samples(self, samples: list[list[Sample]]) -> None:
         self.returned.extend(samples)

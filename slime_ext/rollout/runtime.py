@@ -86,11 +86,12 @@ def runtime_of(args: Any) -> Runtime:
             "args has no longrl_recipe; start the run with `longrl train`, or put the line "
             "`longrl_recipe: RUN/recipe.toml` into the file given to --custom-config-path"
         )
-    return _load(Path(path))
+    return load_runtime(Path(path))
 
 
 @functools.lru_cache(maxsize=4)
-def _load(path: Path) -> Runtime:
+def load_runtime(path: Path) -> Runtime:
+    """The runtime of the resolved recipe at `path`; the run folder is the one that holds it."""
     from transformers import AutoTokenizer
 
     recipe = load_recipe(path).recipe
