@@ -53,9 +53,7 @@ def make_rows(
         yield make_row(index, hops, seed, size)
 
 
-def write_rows(
-    path: Path, rows: int, hops: int, seed: int, size: GraphSize = GraphSize()
-) -> None:
+def write_rows(path: Path, rows: int, hops: int, seed: int, size: GraphSize = GraphSize()) -> None:
     """Write `rows` rows to `path` as JSON Lines, under a temporary name until complete.
 
     Raises ValueError for a number of rows below 1 and for a size without walks of `hops`.

@@ -18,8 +18,7 @@ from tokenizers.pre_tokenizers import WhitespaceSplit
 from slime_ext.embedded.lab.vocabulary import BOS, EOS, PAD, SPECIAL, TOKEN_IDS
 
 CHAT_TEMPLATE = (
-    "{{ bos_token }}"
-    "{%- for message in messages %}{{ ' ' + message['content'] }}{%- endfor %}"
+    "{{ bos_token }}{%- for message in messages %}{{ ' ' + message['content'] }}{%- endfor %}"
 )
 """`<bos>` and the contents, one space apart; the lab has no roles and no generation prompt."""
 

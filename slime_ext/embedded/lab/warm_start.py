@@ -1,0 +1,91 @@
+"""Make a lab start from nothing: `python -m slime_ext.embedded.lab.warm_start --out DIR`.
+
+One design choice: lengths are steps, not seconds, so a start is a function of regime and seed. The
+curriculum grows the graph (recitation first), then demonstrations turn imperfect, so that the policy
+answers in the right form and is wrong at a rate GRPO can learn from.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from pathlib import Path
+
+import torch
+
+from slime_ext.embedded.lab.batches import Stage
+from slime_ext.embedded.lab.demonstrations import Flaws
+from slime_ext.embedded.lab.initialisation import initial_weights
+from slime_ext.embedded.lab.start import lab_shape, write_start
+from slime_ext.embedded.lab.supervised import Plan, train
+from slime_ext.embedded.lab.task import GraphSize
+from slime_ext.embedded.model import PolicyModel, build_model, model_weights
+from slime_ext.weights.names import hf_to_megatron, megatron_to_hf
+
+CURRICULUM = Plan(
+    stages=(
+        Stage("4 x 2 facts", 190, 32, (2,), GraphSize(4, 2, 6), recite=0.5),
+        Stage("6 x 3 facts", 100, 16, (2, 3), GraphSize(6, 3, 6), recite=0.5),
+        Stage("12 x 3 facts", 100, 16, (2, 3), recite=0.15),
+        Stage(
+            "imperfect, 2 and 3 hops",
+            200,
+            16,
+            (2, 3),
+            flaws=Flaws(right_edge=0.5, short_chain=0.3, dropped_citation=0.15, broken_format=0.05),
+        ),
+    ),
+    muon_lr=0.02,
+    adam_lr=0.03,
+)
+HARD_SHORT = Plan(
+    stages=(
+        Stage(
+            "imperfect, 3 and 4 hops",
+            100,
+            16,
+            (3, 4),
+            flaws=Flaws(
+                right_edge=0.45, short_chain=0.5, dropped_citation=0.15, broken_format=0.05
+            ),
+        ),
+    ),
+    muon_lr=0.01,
+    adam_lr=0.004,
+)
+REGIMES: dict[str, tuple[Plan, ...]] = {"a": (CURRICULUM,), "hs": (CURRICULUM, HARD_SHORT)}
+"""a: questions of 3 hops, easy. hs: questions of 4 hops, half of the demonstrations guess at once."""
+
+
+def make_start(regime: str, seed: int) -> PolicyModel:
+    """The trained model of `regime` ("a", "hs"); a few CPU-minutes on one thread.
+
+    Raises ValueError for an unknown regime.
+    """
+    if regime not in REGIMES:
+        raise ValueError(f"regime = {regime!r}; write one of {sorted(REGIMES)}")
+    shape = lab_shape()
+    model = build_model(shape, hf_to_megatron(initial_weights(shape, seed), shape))
+    for number, plan in enumerate(REGIMES[regime]):
+        train(model, plan, seed=1000 * seed + number)
+    return model
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line: make a start and write it as a Hugging Face folder."""
+    parser = argparse.ArgumentParser(description="Make a lab start: a Hugging Face folder.")
+    parser.add_argument("--out", type=Path, required=True, help="folder to write")
+    parser.add_argument("--regime", choices=sorted(REGIMES), default="hs")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    # Sums of one thread have one order, and matrices this small are slower on several.
+    torch.set_num_threads(1)
+    model = make_start(options.regime, options.seed)
+    write_start(options.out, megatron_to_hf(model_weights(model), lab_shape()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
