@@ -37,7 +37,7 @@ def explain(error: ValidationError, model: type[BaseModel], origins: dict[str, s
     lines = []
     for problem in error.errors():
         key = ".".join(str(part) for part in problem["loc"])
-        where = next((origins[k] for k in _prefixes(key) if k in origins), None)
+        where = _origin(key, origins)
         what = problem["msg"].removeprefix("Value error, ")
         if problem["type"] == "extra_forbidden":
             *section, name = [str(part) for part in problem["loc"]]
@@ -45,14 +45,18 @@ def explain(error: ValidationError, model: type[BaseModel], origins: dict[str, s
         elif problem["type"] == "missing":
             what = f"this key is required and has no default; add {key} to the recipe"
         else:
-            what = f"{what} (got {problem['input']!r})" if key else what
+            given = problem["input"]
+            what = what if isinstance(given, dict) else f"{what} (got {given!r})"
         lines.append(f"{where + ': ' if where else ''}{key or 'recipe'}: {what}")
     return RecipeError("\n".join(lines))
 
 
-def _prefixes(key: str) -> list[str]:
+def _origin(key: str, origins: dict[str, str]) -> str | None:
+    """Who set `key`, a key above it, or (for a whole section) one below it, the strongest last."""
     parts = key.split(".")
-    return [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
+    above = [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
+    below = [name for name in origins if name.startswith(f"{key}.")]
+    return next((origins[name] for name in above + below[::-1] if name in origins), None)
 
 
 def _fields(model: type[BaseModel], section: list[str]) -> list[str]:
