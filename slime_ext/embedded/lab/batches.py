@@ -1,7 +1,7 @@
 """Batches of the warm start: documents with several demonstrations each, packed as trees.
 
-One design choice: a document is computed once for all its questions, so the shared part of a tree is
-the document alone and each branch holds question and response; the loss covers the response.
+One design choice: a document is computed once for all its questions: the shared part of a tree is
+the document alone and each branch holds question and response. The loss covers the response.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from slime_ext.embedded.lab.demonstrations import Flaws, demonstrate
+from slime_ext.embedded.lab.demonstrations import PERFECT, Flaws, demonstrate
 from slime_ext.embedded.lab.task import (
+    DEFAULT_SIZE,
     Document,
     GraphSize,
     Question,
@@ -40,8 +41,8 @@ class Stage:
     """Documents a batch."""
     hops: tuple[int, ...]
     """Lengths of the questions, equally often."""
-    size: GraphSize = GraphSize()
-    flaws: Flaws = Flaws()
+    size: GraphSize = DEFAULT_SIZE
+    flaws: Flaws = PERFECT
     recite: float = 0.0
     """Share of branches that go on reciting the document from a random fact instead of answering;
     they teach copying, which the answers are made of, on every token."""

@@ -31,6 +31,9 @@ class Flaws:
     """Probability of leaving out one closing tag."""
 
 
+PERFECT = Flaws()
+
+
 def _walk(rng: random.Random, document: Document, question: Question, flaws: Flaws) -> list[Fact]:
     """The facts a flawed reader follows: each states the relation that was asked, and the subject,
     object and chunk of the edge that was taken."""

@@ -1,9 +1,9 @@
 """The weights a warm start begins from.
 
 One design choice: what a two-layer reader would spend most of its training on is given to it. All
-embeddings share one offset, along which first-layer queries and keys meet so that head i looks i + 1
-tokens back whatever the tokens are; the second layer can then match a fact by its words from the
-first step on. Without it, and with ordinary gains, the same budget ends before retrieval begins.
+embeddings share one offset, along which first-layer queries and keys meet so that head i looks
+i + 1 tokens back whatever the tokens are; the second layer can match a fact by its words from the
+first step on.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def initial_weights(shape: ModelShape, seed: int) -> dict[str, Tensor]:
 def _look_back(weights: dict[str, Tensor], offset: Tensor, shape: ModelShape) -> None:
     """Point head i of the first layer at the token (i mod 4) + 1 places back.
 
-    A rotated key of constant angle 0 and a rotated query of constant angle -d w agree best, over all
-    frequencies w, where the key stands d places before the query.
+    A rotated key of constant angle 0 and a rotated query of constant angle -d w agree best, over
+    all frequencies w, where the key stands d places before the query.
     """
     half = shape.head_dim // 2
     pairs = torch.arange(POSITION_FREQUENCIES)

@@ -1,7 +1,7 @@
 """Prompts of the lab: a row as words, one prompt for each response format.
 
-One design choice: the user message is the whole prompt but for `<bos>`, which the chat template adds,
-so a lab row takes the same way into a run as any other row.
+One design choice: the user message is the whole prompt but for `<bos>`, which the chat template
+adds, so a lab row takes the same way into a run as any other row.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def evidence_prompt(row: Row) -> list[dict[str, str]]:
 
 
 def prompt_text(document: str, question: str, mode: str) -> str:
-    """The words of a prompt; `document` with its `<docs>` tags, `mode` one of the two mode words."""
+    """The words of a prompt; `document` with its `<docs>` tags, `mode` one of the mode words."""
     return f"{document} <q> {question} </q> {mode}"
 
 

@@ -1,8 +1,8 @@
 """Lab problems as rows of the project's data schema.
 
-One design choice: a row is a function of (seed, index, hops, size), each pair with a random stream of
-its own, so files stream to any length, a longer file starts with the shorter one, and train and
-evaluation files made from different seeds share no document.
+One design choice: a row is a function of (seed, index, hops, size) with a random stream of its own,
+so files stream to any length, a longer file starts with the shorter one, and train and evaluation
+files made from different seeds share no document.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from slime_ext.embedded.lab.task import GraphSize, make_problem
+from slime_ext.embedded.lab.task import DEFAULT_SIZE, GraphSize, make_problem
 
 SOURCE = "lab"
 
 
-def make_row(index: int, hops: int, seed: int, size: GraphSize = GraphSize()) -> dict[str, Any]:
+def make_row(index: int, hops: int, seed: int, size: GraphSize = DEFAULT_SIZE) -> dict[str, Any]:
     """Row number `index` of the data set of `seed`: one document with one question.
 
-    The question reads `ent3 rel1 rel7`: start there and follow the relations. The order of `context`
-    is the order in the prompt; entity k of `gold_entities` is the object of hop k, answer last.
+    The question reads `ent3 rel1 rel7`: start there and follow the relations. `context` is in the
+    order of the prompt; entity k of `gold_entities` is the object of hop k, answer last.
     Raises ValueError where graphs of `size` hold no walk of `hops`.
     """
     # A string seed: int seeds would make (seed, index) = (0, 1) and (1, 0) easy to confuse.
@@ -46,14 +46,14 @@ def make_row(index: int, hops: int, seed: int, size: GraphSize = GraphSize()) ->
 
 
 def make_rows(
-    rows: int, hops: int, seed: int, size: GraphSize = GraphSize()
+    rows: int, hops: int, seed: int, size: GraphSize = DEFAULT_SIZE
 ) -> Iterator[dict[str, Any]]:
     """The first `rows` rows of the data set of `seed`."""
     for index in range(rows):
         yield make_row(index, hops, seed, size)
 
 
-def write_rows(path: Path, rows: int, hops: int, seed: int, size: GraphSize = GraphSize()) -> None:
+def write_rows(path: Path, rows: int, hops: int, seed: int, size: GraphSize = DEFAULT_SIZE) -> None:
     """Write `rows` rows to `path` as JSON Lines, under a temporary name until complete.
 
     Raises ValueError for a number of rows below 1 and for a size without walks of `hops`.

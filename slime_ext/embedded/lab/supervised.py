@@ -72,7 +72,7 @@ def train(model: PolicyModel, plan: Plan, seed: int) -> None:
             for group in optimiser.param_groups:
                 group["lr"] = rate * plan.schedule(step)
             optimiser.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         for optimiser, _ in optimisers:
             optimiser.step()

@@ -51,6 +51,10 @@ class GraphSize:
         return self.entities * self.out_degree
 
 
+DEFAULT_SIZE = GraphSize()
+"""36 facts: a prompt of about 155 tokens."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fact:
     """One edge; `chunk` is the number of its chunk id."""

@@ -1,7 +1,7 @@
 """The lab's words: tags, chunk ids, relations and entities.
 
-One design choice: a word is a token and its number is its place in one list, so prompts, rewards and
-the model can be read side by side, and a checkpoint depends on nothing but this order.
+One design choice: a word is a token and its number is its place in one list, so prompts, rewards
+and the model can be read side by side, and a checkpoint depends on nothing but this order.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Make a lab start from nothing: `python -m slime_ext.embedded.lab.warm_start --out DIR`.
 
 One design choice: lengths are steps, not seconds, so a start is a function of regime and seed. The
-curriculum grows the graph (recitation first), then demonstrations turn imperfect, so that the policy
-answers in the right form and is wrong at a rate GRPO can learn from.
+curriculum grows the graph (recitation first), then demonstrations turn imperfect, so that the
+policy answers in the right form and is wrong at a rate GRPO can learn from.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ HARD_SHORT = Plan(
     adam_lr=0.004,
 )
 REGIMES: dict[str, tuple[Plan, ...]] = {"a": (CURRICULUM,), "hs": (CURRICULUM, HARD_SHORT)}
-"""a: questions of 3 hops, easy. hs: questions of 4 hops, half of the demonstrations guess at once."""
+"""a: for questions of 3 hops. hs: for 4 hops; half of the last demonstrations guess at once."""
 
 
 def make_start(regime: str, seed: int) -> PolicyModel:
