@@ -1,9 +1,9 @@
 """Core attention of the trainer: causal, or over prompts that branch into several responses.
 
-One design choice: the attention pattern is never a mask. A tree is two calls of the CPU flash kernel
-for the branches (all of the prompt; causal inside the branch), merged by log-sum-exp, and one causal
-call for the prompt, so memory is linear in length and nothing masked is computed (at 600 prompt
-tokens and 8 branches of 28, half the time of one masked call).
+One design choice: the attention pattern is never a mask. A tree is two calls of the CPU flash
+kernel for the branches (all of the prompt; causal inside the branch), merged by log-sum-exp, and
+one causal call for the prompt, so memory is linear in length and nothing masked is computed (at
+600 prompt tokens and 8 branches of 28, half the time of one masked call).
 """
 
 from __future__ import annotations
@@ -91,9 +91,7 @@ class _TreeAttention(torch.autograd.Function):
         return out
 
     @staticmethod
-    def backward(
-        ctx: Any, *grads: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor, None, None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
         query, key, value, out, prompt_lse, branch_lse = ctx.saved_tensors
         layout, scale, grad = ctx.layout, ctx.scale, grads[0].contiguous()
         prompt = query.shape[0] if layout is None else layout.prompt
@@ -132,7 +130,7 @@ def _branches_backward(
 ) -> None:
     """Fill the branches' gradients and add the branches' share to the prompt's keys and values."""
     kv, prompt = inputs[2].shape[2], layout.prompt
-    d_query, d_key, d_value = inputs[5:]
+    d_key, d_value = inputs[6:]
     g, q, o, dq = (_rows(inputs[i][prompt:], kv) for i in (0, 1, 4, 5))
     k, v = _shared(q, _rows(inputs[2][:prompt], kv), _rows(inputs[3][:prompt], kv))
     far_lse = lse.permute(2, 3, 0, 1).flatten(2)

@@ -1,7 +1,8 @@
 """megatron-core 0.16.1 without CUDA: every adaptation the trainer needs, each with its reason.
 
 One design choice: adaptations replace names in torch or megatron-core once, at `adapt()`, and are
-listed here alone; nothing else in the project patches the host. Extended only when a feature needs it.
+listed here alone; nothing else in the project patches the host. Extended only when a feature needs
+it.
 """
 
 from __future__ import annotations
@@ -24,16 +25,19 @@ def adapt() -> None:
     global _adapted
     if _adapted or torch.cuda.is_available():
         return
+    from megatron.core.dist_checkpointing.strategies import filesystem_async
     from megatron.core.tensor_parallel import random as megatron_random
 
     # dist_checkpointing and optimiser code ask for the current device to place tensors on it.
     torch.cuda.current_device = _cpu_device  # type: ignore[assignment]
     # dist_checkpointing waits for copies that here were never started.
-    torch.cuda.synchronize = _nothing  # type: ignore[assignment]
+    torch.cuda.synchronize = _nothing
     # dist_checkpointing moves loaded tensors with Tensor.cuda().
-    torch.Tensor.cuda = _same_tensor  # type: ignore[method-assign]
-    # Dropout forks a CUDA generator; every dropout of the trainer is 0, so there is nothing to fork.
+    torch.Tensor.cuda = _same_tensor  # type: ignore[method-assign, assignment]
+    # Dropout forks a CUDA generator; every dropout here is 0, so there is nothing to fork.
     megatron_random.CudaRNGStatesTracker.fork = _no_fork
+    # The checkpoint writer demands psutil for two debug lines about its memory.
+    filesystem_async._process_memory = _no_memory
     _adapted = True
 
 
@@ -62,6 +66,10 @@ def _cpu_device() -> torch.device:
 
 def _nothing(*_: Any, **__: Any) -> None:
     return None
+
+
+def _no_memory() -> int:
+    return 0
 
 
 def _same_tensor(tensor: Tensor, *_: Any, **__: Any) -> Tensor:

@@ -1,8 +1,8 @@
 """The policy as a megatron-core GPTModel that yields hidden states and takes any positions.
 
 One design choice: the model stops before the language model head, so that log-probabilities can be
-computed chunk by chunk with the head inside the chunk (log_probs.py) and vocabulary logits of a whole
-batch never exist.
+computed chunk by chunk with the head inside the chunk (log_probs.py) and vocabulary logits of a
+whole batch never exist.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def model_weights(model: PolicyModel) -> dict[str, Tensor]:
 
 
 def transformer_config(shape: ModelShape) -> TransformerConfig:
-    """Megatron's settings for this shape: no dropout, no bias, nothing that needs a fused kernel."""
+    """Megatron's settings for this shape: no dropout, no bias, no fused kernel."""
     return TransformerConfig(
         num_layers=shape.num_layers,
         hidden_size=shape.hidden_size,

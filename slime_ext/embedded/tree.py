@@ -1,8 +1,8 @@
 """Tree packing: a group's prompt is computed once, with all of its responses as branches.
 
-One design choice: a branch begins with the prompt's last token (which predicts the response's first)
-and the shared part ends one token earlier, so every hidden state that predicts a response token lies
-in a branch. Rows are groups; positions continue from each group's real prompt length.
+One design choice: a branch begins with the prompt's last token (which predicts the response's
+first) and the shared part ends one token earlier, so every hidden state that predicts a response
+token lies in a branch. Rows are groups; positions continue from each group's real prompt length.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ def pack(groups: Sequence[Group]) -> TreeBatch:
     shared = torch.zeros(len(groups), prompt, dtype=torch.long)
     grid = torch.zeros(len(groups), width, branches, dtype=torch.long)
     target_grid = torch.full((len(groups), branches, width), -1, dtype=torch.long)
-    for row, group in enumerate(groups):
-        shared[row, : len(group.prompt_ids) - 1] = torch.tensor(group.prompt_ids[:-1])
+    for place, group in enumerate(groups):
+        shared[place, : len(group.prompt_ids) - 1] = torch.tensor(group.prompt_ids[:-1])
         for branch, response in enumerate(group.responses):
             tokens = torch.tensor((group.prompt_ids[-1], *response))
-            grid[row, : len(response), branch] = tokens[:-1]
-            target_grid[row, branch, : len(response)] = tokens[1:]
+            grid[place, : len(response), branch] = tokens[:-1]
+            target_grid[place, branch, : len(response)] = tokens[1:]
     lengths = torch.tensor([len(group.prompt_ids) - 1 for group in groups])
     steps = torch.arange(width).repeat_interleave(branches)
     positions = torch.cat(

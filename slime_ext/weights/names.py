@@ -1,9 +1,9 @@
 """The one table of tensor names: Hugging Face (Qwen3, Llama) <-> Megatron.
 
-One design choice: a row names one Megatron tensor and the Hugging Face tensors it is made of; loading,
-export and weight updates all walk the same rows, so they cannot disagree. The Megatron side carries
-the names of a live local-spec model; `torch_dist_name` gives the Transformer Engine name under which
-a torch_dist file (and slime's converter) knows the same tensor.
+One design choice: a row names one Megatron tensor and the Hugging Face tensors it is made of;
+loading, export and weight updates all walk the same rows, so they cannot disagree. The Megatron
+side carries the names of a live local-spec model; `torch_dist_name` gives the Transformer Engine
+name under which a torch_dist file (and slime's converter) knows the same tensor.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def rows(shape: ModelShape) -> Iterator[Row]:
 
 
 def torch_dist_name(name: str) -> str:
-    """The name under which a torch_dist checkpoint stores the live tensor `name` of a dense layer."""
+    """The name under which a torch_dist checkpoint stores the live dense tensor `name`."""
     for live, stored in _TORCH_DIST.items():
         if name.startswith("decoder.layers.") and name.endswith("." + live):
             return name.removesuffix(live) + stored

@@ -1,7 +1,8 @@
 """Rotary frequencies of a decoder, with Llama 3.1's scaling.
 
-One design choice: the engine and the trainer call this one function, because megatron-core hard-codes
-three of the four scaling constants and would differ from a checkpoint that states others.
+One design choice: the engine and the trainer call this one function, because megatron-core
+hard-codes three of the four scaling constants and would differ from a checkpoint that states
+others.
 """
 
 from __future__ import annotations

@@ -1,0 +1,73 @@
+"""Peak memory and time of log-probabilities with gradients: head inside the chunk, and unchunked.
+
+Each side runs in a process of its own (VmHWM above the resident size before). Two widths of the
+hidden state would only add the same head and its gradient to both, so 64 is used: 4,096 tokens,
+vocabulary 151,936, chunk 256, one thread.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from slime_ext.embedded.log_probs import chunked_log_probs
+
+TOKENS, VOCAB, HIDDEN, CHUNK = 4096, 151_936, 64, 256
+
+
+def unchunked(hidden: Tensor, weight: Tensor, targets: Tensor) -> Tensor:
+    return (hidden @ weight.t()).log_softmax(-1).gather(-1, targets.unsqueeze(-1))
+
+
+def chunked(hidden: Tensor, weight: Tensor, targets: Tensor) -> Tensor:
+    return chunked_log_probs(hidden, weight, targets, 1.0, CHUNK)[0]
+
+
+SIDES: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
+    "chunked": chunked,
+    "unchunked": unchunked,
+}
+
+
+def status_mib(key: str) -> float:
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) for line in lines if line.startswith(key)) / 1024
+
+
+def measure(side: str) -> None:
+    """Print peak (MiB above base) and seconds of one forward and backward pass."""
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    weight = torch.randn(VOCAB, HIDDEN, requires_grad=True)
+    hidden = torch.randn(TOKENS, HIDDEN, requires_grad=True)
+    targets = torch.randint(VOCAB, (TOKENS,))
+    SIDES[side](hidden[:8], weight, targets[:8]).sum().backward()
+    weight.grad = hidden.grad = None
+    base, start = status_mib("VmRSS"), time.perf_counter()
+    SIDES[side](hidden, weight, targets).sum().backward()
+    print(status_mib("VmHWM") - base, time.perf_counter() - start)
+
+
+def main() -> None:
+    if len(sys.argv) > 1:
+        measure(sys.argv[1])
+        return
+    results = {}
+    for side in SIDES:
+        command = [sys.executable, __file__, side]
+        out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        results[side] = [float(value) for value in out.split()[-2:]]
+    print(f"figure log_prob_peak_mib {results['chunked'][0]:.0f}")
+    print(f"figure log_prob_peak_unchunked_mib {results['unchunked'][0]:.0f}")
+    print(f"figure log_prob_time_ratio {results['chunked'][1] / results['unchunked'][1]:.2f}")
+    print(f"figure log_prob_tokens {TOKENS}")
+    print(f"figure log_prob_hidden {HIDDEN}")
+
+
+if __name__ == "__main__":
+    main()
