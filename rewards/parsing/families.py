@@ -32,6 +32,9 @@ class Family:
     thinking: bool
     wrong_stops: tuple[str, ...] = ()
     unclosed: Literal["reasoning", "if_opened"] = "if_opened"
+    needs_reasoning: bool = True
+    """Whether an empty thinking block is ill-formed; the lab keeps the short cut open, as a policy
+    that answers without evidence is what its rewards are compared on."""
 
 
 _QWEN_SPECIALS = (
@@ -132,6 +135,7 @@ FAMILIES: dict[str, Family] = {
             stop_tokens=("<eos>",),
             special_tokens=_LAB_SPECIALS,
             thinking=True,
+            needs_reasoning=False,
         ),
     )
 }

@@ -40,7 +40,7 @@ def parse_response(response: Response, family: Family) -> Parsed:
         reasoning, content = _split(text, family)
         if closings != 1:
             problems.append("many_close_tags" if closings else "no_close_tag")
-        if not reasoning:
+        if not reasoning and family.needs_reasoning:
             problems.append("empty_reasoning")
     if not content:
         problems.append("empty_content")
