@@ -1,8 +1,8 @@
 """Keys and values of one wave: each prompt once, each branch (sampled response) its own.
 
 One design choice: attention runs on a grid of prompts x columns. A branch sits in one cell, so all
-branches of a prompt attend to its keys in one matrix product; everything outside attention runs on
-the flat list of branches, so an uneven number of branches per prompt wastes cells only in attention.
+branches of a prompt attend to its keys in one matrix product. Everything outside attention runs on
+the flat list of branches, so an uneven number of them per prompt wastes cells in attention only.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 from slime_ext.weights.shape import ModelShape
 
 _FIRST_CAPACITY = 64
-"""Response tokens allotted at first; the room doubles when it is full, as most responses are short."""
+"""Response tokens allotted at first; the room doubles when it is full."""
 
 
 class WaveCache:

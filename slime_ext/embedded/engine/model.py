@@ -16,8 +16,8 @@ from slime_ext.embedded.engine.rope import RotationTable, rotate
 from slime_ext.embedded.engine.weights import LayerWeights, load_weights
 from slime_ext.weights.shape import ModelShape, read_shape
 
-_PREFILL_TOKENS = 16384
-"""Tokens of one prefill pass: bounds its activations."""
+_PREFILL_TOKENS = 2048
+"""Tokens of one prefill pass (or one prompt): its activations stay in a core's cache."""
 _MIN_FILL = 0.85
 """Prompts share a prefill pass while the shortest has this share of the longest's tokens."""
 
@@ -105,8 +105,9 @@ class Decoder:
         own[1, :, :, :, cache.used] = cache.to_grid(value).transpose(1, 2)
         # [B, K, G, repeats, D]: one memory order serves as (G repeats) rows against the prompt's
         # keys and as (repeats) rows against a branch's own.
-        grid = cache.to_grid(query).unflatten(2, (kv, repeats)).transpose(1, 2).contiguous()
-        lines, columns = grid.shape[0], grid.shape[2]
+        grid = cache.to_grid(query)
+        lines, columns = grid.shape[:2]
+        grid = grid.reshape(lines, columns, kv, repeats, dim).transpose(1, 2).contiguous()
         prompt_keys, prompt_values = cache.prompt[index].flatten(1, 2)
         own_keys, own_values = own.view(2, lines * kv * columns, -1, dim)[:, :, :used]
         shared = grid.view(lines * kv, columns * repeats, dim)
@@ -117,9 +118,7 @@ class Decoder:
             over_prompt = torch.baddbmm(cache.bias, shared, transposed)
         over_own = torch.bmm(grid.view(-1, repeats, dim), own_keys.transpose(1, 2))
         length = prompt_keys.shape[1]
-        joined = torch.cat(
-            [over_prompt.view(-1, repeats, length), over_own], dim=-1
-        ).softmax(-1)
+        joined = torch.cat([over_prompt.view(-1, repeats, length), over_own], dim=-1).softmax(-1)
         to_prompt = joined[:, :, :length].reshape(lines * kv, columns * repeats, length)
         mixed = torch.bmm(to_prompt, prompt_values).view(-1, repeats, dim)
         mixed = torch.baddbmm(mixed, joined[:, :, length:], own_values)
@@ -132,14 +131,14 @@ class Decoder:
         """Query [..., H, D] (scaled), key and value [..., K, D], positions applied."""
         shape = self.shape
         normed = F.rms_norm(hidden, (shape.hidden_size,), layer.input_norm, shape.rms_norm_eps)
-        heads = F.linear(normed, layer.qkv).unflatten(-1, (-1, shape.head_dim))
+        heads = F.linear(normed, layer.qkv).view(*hidden.shape[:-1], -1, shape.head_dim)
         both = shape.num_heads + shape.num_kv_heads
         query_key = heads[..., :both, :]
         if layer.qk_norm is not None:
             query_key = F.rms_norm(query_key, (shape.head_dim,), eps=shape.rms_norm_eps)
             query_key = query_key * layer.qk_norm
         query_key = rotate(query_key, factors)
-        query, key = query_key.split([shape.num_heads, shape.num_kv_heads], dim=-2)
+        query, key = query_key[..., : shape.num_heads, :], query_key[..., shape.num_heads :, :]
         return query, key, heads[..., both:, :]
 
     def _finish_layer(

@@ -47,7 +47,7 @@ class Completion:
 
     output_ids: list[int]
     log_probs: list[float]
-    """log_softmax(logits / temperature) of each token before truncation; temperature 1 if greedy."""
+    """log_softmax(logits / temperature) of each token, untruncated; temperature 1 if greedy."""
     finish_reason: dict[str, Any]
     cached_tokens: int
     """Prompt tokens computed for another request of the same wave."""

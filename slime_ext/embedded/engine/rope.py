@@ -35,7 +35,7 @@ def pair_order(head_dim: int) -> torch.Tensor:
 
 
 class RotationTable:
-    """Unit complex numbers per position, extended on demand: contexts are long, most use is short."""
+    """Unit complex numbers per position, extended on demand as most prompts are short."""
 
     def __init__(self, shape: ModelShape) -> None:
         self._frequencies = inverse_frequencies(shape)
@@ -51,5 +51,5 @@ class RotationTable:
 
 def rotate(heads: torch.Tensor, factors: torch.Tensor) -> torch.Tensor:
     """`heads` [..., h, head_dim] in pair order turned by `factors` [..., 1, head_dim / 2]."""
-    pairs = torch.view_as_complex(heads.unflatten(-1, (-1, 2)))
+    pairs = torch.view_as_complex(heads.view(*heads.shape[:-1], -1, 2))
     return torch.view_as_real(pairs * factors).flatten(-2)

@@ -40,9 +40,7 @@ def uniforms(seeds: Sequence[int], start: int, count: int) -> torch.Tensor:
     return torch.from_numpy((bits.astype(np.float64) + 0.5) * 2.0**-32)
 
 
-def truncate(
-    probabilities: torch.Tensor, top_k: torch.Tensor, top_p: torch.Tensor
-) -> torch.Tensor:
+def truncate(probabilities: torch.Tensor, top_k: torch.Tensor, top_p: torch.Tensor) -> torch.Tensor:
     """`probabilities` [n, V] with excluded tokens set to 0, not renormalised.
 
     A token stays if fewer than top_k [n] rank above it (ties: lower id first) and the mass above it
@@ -108,9 +106,7 @@ class RowSettings:
         log_probs = scaled.log_softmax(-1)
         weights = log_probs.exp()
         if len(self._truncated):
-            weights[self._truncated] = truncate(
-                weights[self._truncated], self._top_k, self._top_p
-            )
+            weights[self._truncated] = truncate(weights[self._truncated], self._top_k, self._top_p)
         cumulative = weights.cumsum(-1, dtype=torch.float64)
         target = self._uniform(step) * cumulative[:, -1:]
         tokens = torch.searchsorted(cumulative, target, right=True)[:, 0]

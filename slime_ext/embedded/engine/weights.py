@@ -1,7 +1,7 @@
 """Reads a Hugging Face folder's safetensors into the layout the engine computes with.
 
-One design choice: everything that can be settled at load is settled here (query, key and value in one
-matrix, gate and up in one, the attention scale in the query's weights, heads in pair order), because
+One design choice: everything that can be settled at load is settled here (query, key and value in
+one matrix, gate and up in one, the attention scale in the query's weights, heads in pair order), as
 a decode step of a small model is bound by the number of torch calls, not by arithmetic.
 """
 
