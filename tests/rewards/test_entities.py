@@ -67,7 +67,7 @@ def test_any_alias_counts_as_the_entity():
 
 @pytest.mark.parametrize("aliases", [[""], ["!!!"], [" \n"], ["☥", "…"], []])
 def test_an_entity_that_folds_to_nothing_is_an_error(aliases):
-    with pytest.raises(ValueError, match="gold entity 1 .*gold_entities"):
+    with pytest.raises(ValueError, match=r"gold entity 1 .*gold_entities"):
         EntityMatcher([["ok"], aliases])
 
 
@@ -99,7 +99,7 @@ def test_legacy_mistakes_are_reproduced():
 
 
 words = st.text(
-    alphabet=st.sampled_from("abZ09 -_.'é\u0301ßñŁЖ東ー한ก\u0e31ि㎞ﬁ²™\u00ad\u200b+#\ud800İ𝒜"),
+    alphabet="abZ9 -_.'é\u0301ßŁЖ東ー한ก\u0e31ि㎞ﬁ²™\u00ad\u200b+#\ud800İ",
     max_size=30,
 )
 

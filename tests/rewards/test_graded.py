@@ -1,4 +1,4 @@
-"""The rules every reward shares: truncated, ill-formed, lost, undecided; training and evaluation."""
+"""The rules every reward shares: truncated, ill-formed, lost, undecided, evaluation."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Group-relative advantages: the rules of methods section 0 and the upstream traps S1, E4, E8, E9."""
+"""Group-relative advantages: uneven groups, fan-out, flat groups, undetermined members."""
 
 import math
 import statistics
@@ -35,7 +35,7 @@ def test_formula_with_and_without_std():
     )
 
 
-def test_s1_uneven_groups_stay_apart():
+def test_uneven_groups_stay_apart():
     sizes = {0: [1.0, 0.0, 0.0, 1.0], 1: [5.0, 5.0, 5.0], 2: [0.0, 0.0, 1.0, 0.0]}
     members = [Member(g, i, r) for g, rewards in sizes.items() for i, r in enumerate(rewards)]
     result = group_advantages(members, STD)
@@ -46,7 +46,7 @@ def test_s1_uneven_groups_stay_apart():
     assert all(result.keep)
 
 
-def test_s1_a_rollout_with_three_samples_counts_once():
+def test_a_rollout_with_three_samples_counts_once():
     members = [Member(0, 0, 1.0)] * 3 + [Member(0, 1, 0.0)]
     assert group_advantages(members, CENTRED).advantages == [0.5, 0.5, 0.5, -0.5]
     scale = statistics.stdev([1.0, 0.0]) + 1e-6
@@ -61,7 +61,7 @@ def test_the_same_rollout_id_in_two_groups_is_two_rollouts():
     assert result.advantages == [0.5, 0.0, -0.5, 0.0]
 
 
-def test_e4_equal_and_nearly_equal_rewards():
+def test_equal_and_nearly_equal_rewards():
     assert group([0.35] * 8).advantages == [0.0] * 8
     assert group([0.35 + 1e-7 * i for i in range(8)]).advantages == [0.0] * 8
     bounded = group([0.35] * 7 + [0.95]).advantages
@@ -77,7 +77,7 @@ def test_flat_is_decided_before_arithmetic():
     assert not is_flat([0.0, 1.1e-6])
 
 
-def test_e9_an_undetermined_member_moves_nothing():
+def test_an_undetermined_member_moves_nothing():
     plain, with_lost = group([1.0, 0.0, 0.5]), group([1.0, None, 0.0, 0.5])
     kept = [a for i, a in enumerate(with_lost.advantages) if i != 1]
     assert kept == plain.advantages

@@ -1,5 +1,6 @@
 """The registry and rewards named by import path."""
 
+import subprocess
 import sys
 import textwrap
 
@@ -19,6 +20,13 @@ def test_the_packages_rewards_are_found_without_a_list():
     assert {"rubric", "chunk", "outcome"} <= set(REWARDS)
     assert len(REWARDS) == len(list(REWARDS))
     assert all(issubclass(reward, Reward) and reward.Config() for reward in REWARDS.values())
+
+
+@pytest.mark.parametrize("first", ["rewards.rubric", "rewards.recorder", "rewards.base"])
+def test_any_module_may_be_imported_first(first):
+    code = f"import {first}; from rewards.registry import REWARDS; print(*sorted(REWARDS))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.split() == sorted(REWARDS)
 
 
 def test_build_by_name(outcome):
@@ -83,7 +91,7 @@ def test_wrong_attribute(own_package, attribute, message):
 
 
 def test_missing_module_says_where_to_look(own_package):
-    with pytest.raises(ValueError, match="no module 'absent_pkg'.*PYTHONPATH"):
+    with pytest.raises(ValueError, match=r"no module 'absent_pkg'.*PYTHONPATH"):
         find_reward("absent_pkg.rewards:Mine")
     with pytest.raises(ModuleNotFoundError, match="a_module_that_is_absent"):
         find_reward("broken_rewards_for_test:Mine")
@@ -96,6 +104,6 @@ def test_names_that_cannot_be_keys_are_refused(name):
 
 
 def test_a_taken_name_is_refused():
-    with pytest.raises(ValueError, match="taken by rewards.chunk:ChunkReward"):
+    with pytest.raises(ValueError, match=r"taken by rewards\.chunk:ChunkReward"):
         register("chunk")(OutcomeReward)
     assert register("chunk")(ChunkReward) is ChunkReward

@@ -74,7 +74,7 @@ async def test_nobody_names_anything(outcome):
     assert await totals(outcome, [content("yes"), content("no")]) == pytest.approx([0.7, 0.0])
 
 
-async def test_e8_an_all_wrong_group_teaches_nothing(outcome):
+async def test_an_all_wrong_group_teaches_nothing(outcome):
     result = await totals(outcome, [content("no", "Ur"), content("no", "Ur", "Uruk"), GROUP[2]])
     members = [Member(0, i, total) for i, total in enumerate(result)]
     assert group_advantages(members, AdvantageConfig()).advantages == [0.0, 0.0, 0.0]

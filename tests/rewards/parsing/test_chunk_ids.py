@@ -7,10 +7,8 @@ from rewards.parsing.chunk_ids import NO_CHUNK, chunk_ids
 
 
 def test_only_the_one_spelling_counts():
-    text = (
-        "<CHUNK_3>, <CHUNK_0>\n<CHUNK_3> <chunk_1> CHUNK_2 <CHUNK 4> <CHUNK_-5> <CHUNK_> <CHUNK_٣>"
-    )
-    assert chunk_ids(text) == [3, 0, 3]
+    others = "<chunk_1> CHUNK_2 <CHUNK 4> <CHUNK_-5> <CHUNK_> <CHUNK_٣>"
+    assert chunk_ids(f"<CHUNK_3>, <CHUNK_0>\n{others}<CHUNK_3>") == [3, 0, 3]
 
 
 def test_huge_numbers_count_as_written_and_match_nothing():
