@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rewards.folding import fold_words
 from slime_ext.data.errors import row_problem
-from slime_ext.data.numbering import chunk_number
+from slime_ext.data.numbering import CHUNK_TEXTS, chunk_number
 
 if TYPE_CHECKING:
     from slime_ext.data.schema import Row
@@ -69,6 +69,20 @@ def check_chunks(row: Row) -> None:
                 f"gold_chunks[{place}]",
                 f"{chunk!r} is no chunk number, and messages hold no document ids",
                 'write the number as the prompt shows it, e.g. "CHUNK_12"',
+            )
+
+
+def check_chunk_texts(row: Row) -> None:
+    """The texts that a row of messages brings along for its chunks go by chunk number."""
+    given = row.metadata.get(CHUNK_TEXTS, {}) if row.messages else {}
+    if not isinstance(given, dict):
+        raise row_problem(f"metadata.{CHUNK_TEXTS}", "should be an object", '{"12": "text"}')
+    for chunk, text in given.items():
+        if chunk_number(chunk) is None or not isinstance(text, str):
+            raise row_problem(
+                f"metadata.{CHUNK_TEXTS}",
+                f"should map chunk numbers to texts, not {chunk!r} to {type(text).__name__}",
+                '{"12": "text of chunk 12"}',
             )
 
 

@@ -53,9 +53,8 @@ class DataError(ValueError):
 
 def row_problem(key: str, problem: str, remedy: str) -> PydanticCustomError:
     """What a validator of the row schema raises; `explain` turns it into a `DataError`."""
-    # Braces are doubled because pydantic formats the template.
-    template = problem.replace("{", "{{").replace("}", "}}")
-    return PydanticCustomError("row", template, {"key": key, "remedy": remedy})
+    context = {"key": key, "problem": problem, "remedy": remedy}
+    return PydanticCustomError("row", "{key}: {problem}; {remedy}", context)
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
@@ -79,8 +78,7 @@ def explain(
     remedy: str | None = None
     if first["type"] == "row":
         context = first["ctx"]
-        key, remedy = context["key"], context["remedy"]
-        problem = first["msg"]
+        key, problem, remedy = context["key"], context["problem"], context["remedy"]
     elif first["type"] == "extra_forbidden":
         problem = "unknown key"
         inside = str(first["loc"][0]) if len(first["loc"]) > 1 else ""

@@ -6,6 +6,7 @@ is a single rename and opening it costs no more than mapping it.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import os
@@ -126,7 +127,8 @@ def _write(place: Path, flat: NDArray[np.uint64]) -> None:
             place,
             error.strerror,
         )
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink()
 
 
 def _refuse_duplicates(

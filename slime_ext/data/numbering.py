@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from slime_ext.data.schema import Row
 
+CHUNK_TEXTS = "chunk_texts"
+"""Key of `Row.metadata` with the known chunks of a rendered prompt: {"12" or "CHUNK_12": text}."""
+
 _NUMBER = re.compile(r"(?:CHUNK_)?([0-9]{1,18})")
 _MARKED = re.compile(r"<CHUNK_([0-9]{1,18})>|(?:CHUNK_)?([0-9]{1,18})")
 
@@ -20,6 +23,14 @@ def chunk_number(chunk: str) -> int | None:
     """12 for "CHUNK_12", "<CHUNK_12>" and "12"; None for any other id."""
     match = _MARKED.fullmatch(chunk)
     return int(match[1] or match[2]) if match else None
+
+
+def required_number(chunk: str) -> int:
+    """The number of an id that the row schema accepted; raises ValueError for any other id."""
+    number = chunk_number(chunk)
+    if number is None:
+        raise ValueError(f"{chunk!r} is no chunk number; write CHUNK_n")
+    return number
 
 
 def chunk_numbers(row: Row) -> dict[str, int]:

@@ -81,7 +81,7 @@ def parse_line(path: Path, line: bytes, number: int) -> Any:
     if not line.strip():
         problem, remedy = "the line is blank", "remove it; each line holds one row"
     elif not line.rstrip().endswith(b"}") and line.lstrip().startswith(b"{"):
-        problem, remedy = "the row is cut off", "write the file again; a copy was interrupted"
+        problem, remedy = "the row is cut off", "a row is one whole line; write the file again"
     raise DataError(problem, file=path, line=number, remedy=remedy)
 
 

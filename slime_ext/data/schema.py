@@ -56,7 +56,7 @@ class Row(_Part):
 
     `gold_entities` lists each entity as the list of its aliases. `gold_chunks` are ids of
     documents; in a row of `messages` they are chunk numbers written as "CHUNK_12", "<CHUNK_12>" or
-    12. A repeated gold chunk counts once.
+    12, whose texts `metadata["chunk_texts"]` may hold. A repeated gold chunk counts once.
     """
 
     id: str
@@ -76,6 +76,7 @@ class Row(_Part):
         checks.check_text(self)
         checks.check_prompt(self)
         checks.check_chunks(self)
+        checks.check_chunk_texts(self)
         checks.check_spans(self)
         checks.check_entities(self)
         return self

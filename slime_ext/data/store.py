@@ -13,7 +13,7 @@ from pathlib import Path
 from slime_ext.data.errors import DataError
 from slime_ext.data.importers import importer_for
 from slime_ext.data.index import open_index
-from slime_ext.data.scan import parse_line
+from slime_ext.data.scan import id_hash, parse_line
 from slime_ext.data.schema import Row
 
 
@@ -63,7 +63,7 @@ class RowStore:
             row = self.importer.row(parse_line(self.path, self._line(position), line), line)
         except DataError as error:
             raise error.at(self.path, line) from None
-        if position not in self._index.positions(row.id):
+        if int(self._index.hashes[position]) != id_hash(row.id):
             raise DataError(
                 f"{row.id!r} is not the id the index has for this line",
                 file=self.path,

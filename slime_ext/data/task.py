@@ -8,21 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from rewards.types import Span, Task
-from slime_ext.data.errors import DataError
-from slime_ext.data.numbering import chunk_number, chunk_numbers
+from slime_ext.data.numbering import CHUNK_TEXTS, chunk_numbers, required_number
 from slime_ext.data.schema import Row
-
-CHUNK_TEXTS = "chunk_texts"
-"""Key of `Row.metadata` with the known chunks of a rendered prompt: {"12" or "CHUNK_12": text}."""
 
 _MARKER = re.compile(r"</?CHUNK_([0-9]{1,18})>")
 
 
 def task_from_row(row: Row) -> Task:
-    """The task of a row; raises DataError for a gold id of rendered messages that has no number.
+    """The task of a row.
 
     Rows of documents: `chunk_texts` holds every document. Rows of messages: the gold chunks only,
     from `metadata["chunk_texts"]` or else from the prompt's own `<CHUNK_n>` markers.
@@ -33,9 +28,9 @@ def task_from_row(row: Row) -> Task:
         texts: dict[int, str] = {numbers[d.id]: d.text for d in row.context}
         spans = tuple(Span(numbers[s.chunk], s.start, s.end) for s in row.gold_spans)
     else:
-        gold = _distinct(_number(row, chunk) for chunk in row.gold_chunks)
+        gold = _distinct(required_number(chunk) for chunk in row.gold_chunks)
         texts = _message_chunks(row, gold)
-        spans = tuple(Span(_number(row, s.chunk), s.start, s.end) for s in row.gold_spans)
+        spans = tuple(Span(required_number(s.chunk), s.start, s.end) for s in row.gold_spans)
     gold_ids = set(row.gold_chunks)
     return Task(
         id=row.id,
@@ -58,21 +53,10 @@ def _distinct(numbers: Iterable[int]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(numbers))
 
 
-def _number(row: Row, chunk: str) -> int:
-    number = chunk_number(chunk)
-    if number is None:
-        raise DataError(
-            f"row {row.id!r}: {chunk!r} is no chunk number",
-            key="gold_chunks",
-            remedy='write the number as the prompt shows it, e.g. "CHUNK_12"',
-        )
-    return number
-
-
 def _message_chunks(row: Row, gold: tuple[int, ...]) -> dict[int, str]:
-    given: Mapping[str, Any] = row.metadata.get(CHUNK_TEXTS) or {}
+    given: Mapping[str, str] = row.metadata.get(CHUNK_TEXTS) or {}
     if given:
-        return {_number(row, chunk): str(text) for chunk, text in given.items()}
+        return {required_number(chunk): text for chunk, text in given.items()}
     shown = marked_chunks(message.content for message in row.messages)
     return {number: shown[number] for number in gold if number in shown}
 
