@@ -26,8 +26,9 @@ def test_opening_tag_is_optional(family, text):
 
 def test_without_closing_tag_the_template_decides():
     assert parse("a", "qwen3") == ("a", "", ("no_close_tag", "empty_content"))
+    assert parse("a", "deepseek_r1") == ("", "a", ("no_close_tag", "empty_reasoning"))
+    assert parse("a", "lab") == ("", "a", ("no_close_tag",))
     for family in ("deepseek_r1", "lab"):
-        assert parse("a", family) == ("", "a", ("no_close_tag", "empty_reasoning"))
         assert parse("<think>a", family) == ("a", "", ("no_close_tag", "empty_content"))
 
 
@@ -44,6 +45,7 @@ def test_empty_response():
 def test_empty_parts():
     assert parse(" \n</think>a")[2] == ("empty_reasoning",)
     assert parse("<think>\n\n</think>\n\na")[2] == ("empty_reasoning",)
+    assert parse("<think></think>a", "lab") == ("", "a", ())
     assert parse("r</think> \n ")[2] == ("empty_content",)
 
 
@@ -85,7 +87,7 @@ def test_never_raises_and_well_formed_means_both_parts(text, name):
     assert parsed.content in text
     if not parsed.problems:
         assert parsed.content
-        assert bool(parsed.reasoning) == family.thinking
+        assert parsed.reasoning or not (family.thinking and family.needs_reasoning)
         if family.thinking:
             assert text.count("</think>") == 1
 
