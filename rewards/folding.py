@@ -25,7 +25,7 @@ _RUN = re.compile(r"[^\x00-\x7f]+")
 _SEPARATOR = regex.compile(r"[^\x00-\x7f\p{L}\p{N}\p{M}]+")
 _IGNORED = re.compile(r"[\u00ad\u034f\u200c-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]+")
 _TRADEMARK = re.compile(r"[\u2120\u2122]")
-_UNSPACED_RUN = re.compile(rf"{UNSPACED}+")
+_UNSPACED_RUN = re.compile(rf"({UNSPACED}+)")
 _SYMBOL_NOT_AT_END = re.compile(
     rb"[+#](?<![+#][+#])(?:[+#]*+(?=[a-z0-9\x80-\xff])|(?<![a-z0-9\x80-\xff][+#])[+#]*+)"
 )
@@ -81,8 +81,7 @@ def _fold_whole(text: str) -> str:
     Trademark signs go first: NFKC would spell them out as letters of the name they follow."""
     text = _TRADEMARK.sub(" ", _IGNORED.sub("", text))
     text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    spaced: str = _SEPARATOR.sub(" ", text)
-    return _UNSPACED_RUN.sub(r" \g<0> ", spaced)
+    return " ".join(_UNSPACED_RUN.split(_SEPARATOR.sub(" ", text)))
 
 
 _fold_short = lru_cache(maxsize=8192)(_fold_whole)
