@@ -71,13 +71,13 @@ def pack(groups: Sequence[Group]) -> TreeBatch:
         (torch.arange(prompt).expand(len(groups), prompt), lengths[:, None] + steps), dim=1
     )
     layout = TreeLayout(prompt, branches, width, _prompt_bias(lengths, prompt))
-    row, branch, step = (target_grid >= 0).nonzero(as_tuple=True)
+    rows, branch, step = (target_grid >= 0).nonzero(as_tuple=True)
     return TreeBatch(
         ids=torch.cat((shared, grid.flatten(1)), dim=1),
         positions=positions,
         layout=layout,
-        hidden_index=(prompt + step * branches + branch) * len(groups) + row,
-        targets=target_grid[row, branch, step],
+        hidden_index=(prompt + step * branches + branch) * len(groups) + rows,
+        targets=target_grid[rows, branch, step],
     )
 
 
