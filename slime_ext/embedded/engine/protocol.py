@@ -47,7 +47,6 @@ _NEUTRAL_PARAMS: dict[str, tuple[Any, ...]] = {
     "min_p": (0,),
     "min_new_tokens": (0,),
 }
-_EMPTY: tuple[Any, ...] = (None, False, "", [], {})
 
 
 class BadRequestError(ValueError):
@@ -125,7 +124,8 @@ def _refuse(
     given: dict[str, Any], known: frozenset[str], neutral: dict[str, tuple[Any, ...]], prefix: str
 ) -> None:
     for key, value in given.items():
-        if key in known or value in _EMPTY or value in neutral.get(key, ()):
+        unset = value is None or value is False or value in ("", [], {})
+        if unset or key in known or value in neutral.get(key, ()):
             continue
         raise BadRequestError(
             f"{prefix}{key} = {value!r} is not supported by this engine; leave it out"

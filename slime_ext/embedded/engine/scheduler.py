@@ -160,16 +160,17 @@ class Scheduler:
     def _ready(self) -> bool:
         if self._paused or not self._queue:
             return False
-        now = time.monotonic()
-        return (
-            len(self._queue) >= self._batch
-            or now - self._last_arrival >= _QUIET_S
-            or now - self._queue[0].arrived >= _LONGEST_WAIT_S
-        )
+        return len(self._queue) >= self._batch or time.monotonic() >= self._due()
+
+    def _due(self) -> float:
+        """When the next wave starts though it is not full."""
+        return min(self._last_arrival + _QUIET_S, self._queue[0].arrived + _LONGEST_WAIT_S)
 
     def _patience(self) -> float | None:
-        """Seconds after which `_ready` may change by itself; None while nothing waits."""
-        return None if self._paused or not self._queue else _QUIET_S / 4
+        """Seconds after which `_ready` becomes true by itself; None while nothing waits."""
+        if self._paused or not self._queue:
+            return None
+        return max(0.0, self._due() - time.monotonic())
 
     def _take(self) -> list[Request]:
         """The next wave: prompts in order of first arrival, each with all its waiting requests."""

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, Qwen3Config, Qwen3ForCausalLM
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedModel,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
 
 from slime_ext.embedded.engine.model import Decoder
 from slime_ext.embedded.engine.request import Request, SamplingParams
@@ -23,7 +29,7 @@ def _one_thread() -> None:
 
 @pytest.fixture(scope="session")
 def make_model(tmp_path_factory: pytest.TempPathFactory) -> ModelMaker:
-    """make_model(kind, tied, seed, shards) -> folder and the transformers model it was saved from."""
+    """make_model(kind, tied, seed, max_shard_size) -> folder, and the model saved in it."""
 
     def make(
         kind: str = "qwen3", tied: bool = True, seed: int = 0, max_shard_size: str = "1GB"
@@ -76,8 +82,8 @@ def folder(make_model: ModelMaker) -> Path:
 
 
 @pytest.fixture
-def decoder(folder: Path) -> Iterator[Decoder]:
-    yield Decoder(folder)
+def decoder(folder: Path) -> Decoder:
+    return Decoder(folder)
 
 
 @pytest.fixture
