@@ -57,7 +57,9 @@ def test_how_many_are_asked_for_at_once_does_not_matter(
 def test_every_epoch_serves_each_row_once(rows: int, seed: int, epochs: int) -> None:
     served = PromptStream(FakeRows(rows), seed, True).next(rows * epochs)
     for epoch in range(epochs):
-        assert sorted(served[epoch * rows : (epoch + 1) * rows]) == list(range(rows))
+        part = served[epoch * rows : (epoch + 1) * rows]
+        assert part == epoch_order(rows, seed, epoch, True).tolist()
+        assert sorted(part) == list(range(rows))
 
 
 def test_order_depends_on_seed_and_epoch() -> None:

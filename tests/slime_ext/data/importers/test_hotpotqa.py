@@ -17,7 +17,7 @@ OFFICIAL: dict[str, Any] = {
     "_id": "5a",
     "question": "If Gallu is a demon Lilu is what?",
     "answer": "a spirit",
-    "supporting_facts": [["Alu", 1], ["Lilu (mythology)", 0]],
+    "supporting_facts": [["Alu", 2], ["Lilu (mythology)", 0]],
     "context": [
         ["Dice", ["Dice game.", " With dice."]],
         ["Lilu (mythology)", ["Lilu is a spirit."]],
@@ -29,7 +29,7 @@ OFFICIAL: dict[str, Any] = {
 HUGGING_FACE: dict[str, Any] = {
     **{key: value for key, value in OFFICIAL.items() if key != "_id"},
     "id": "5a",
-    "supporting_facts": {"title": ["Alu", "Lilu (mythology)"], "sent_id": [1, 0]},
+    "supporting_facts": {"title": ["Alu", "Lilu (mythology)"], "sent_id": [2, 0]},
     "context": {
         "title": [title for title, _ in OFFICIAL["context"]],
         "sentences": [sentences for _, sentences in OFFICIAL["context"]],
@@ -49,7 +49,7 @@ def test_fields(raw: dict[str, Any]) -> None:
     assert row.gold_chunks == ["3", "2"]
     texts = {document.id: document.text for document in row.context}
     spans = [texts[span.chunk][span.start : span.end] for span in row.gold_spans]
-    assert spans == ["Like Gallu.", "Lilu is a spirit."]
+    assert spans == ["And Lilu.", "Lilu is a spirit."]
     assert row.gold_entities == [["Alu"], ["Lilu (mythology)", "Lilu"], ["a spirit"]]
     assert row.metadata["missing_sentences"] == 0
 
