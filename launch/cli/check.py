@@ -5,9 +5,6 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
 from launch.check import Check, check_recipe
 from launch.cli.options import Overrides, RecipePath
 from slime_ext.recipe.load import load_recipe
@@ -35,14 +32,17 @@ def check(recipe: RecipePath, overrides: Overrides = ()) -> int:
 
 
 def _show(result: Check) -> None:
-    console = Console()
     for split, report in result.rows.items():
-        console.print(f"{split}: " + "\n".join(report.lines()), highlight=False, markup=False)
-    table = Table("row", "response", "total", "parts", "reason", title="the reward on three rows")
+        print(f"{split}: " + "\n".join(report.lines()))
+    print("\nthe reward on made-up responses:")
+    row = None
     for trial in result.trials:
+        if trial.row != row:
+            row = trial.row
+            print(f"  {row}")
         total = "undetermined" if trial.score.total is None else f"{trial.score.total:.3f}"
-        parts = ", ".join(f"{name} {value:.2f}" for name, value in trial.score.parts.items())
-        table.add_row(trial.row, trial.response, total, parts, trial.score.reason or "")
-    console.print(table)
+        parts = "  ".join(f"{name} {value:.2f}" for name, value in trial.score.parts.items())
+        reason = f"  [{trial.score.reason}]" if trial.score.reason else ""
+        print(f"    {trial.response:<12} {total:>12}{reason}  {parts}")
     if result.failures():
-        console.print("[bold]the reward gives no number for the rows marked undetermined[/bold]")
+        print("the reward gave no number where it says undetermined; the log above says why")

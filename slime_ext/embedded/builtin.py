@@ -28,7 +28,9 @@ def _lab_rows(path: Path, train: bool, recipe: Recipe) -> None:
     options: dict[str, Any] = {"rows": 960, "eval_rows": 96, "hops": 4} | recipe.data.options
     unknown = sorted(set(options) - {"rows", "eval_rows", "hops"})
     if unknown:
-        raise RecipeError(f"data.options.{unknown[0]}: known for builtin:lab: rows, eval_rows, hops")
+        raise RecipeError(
+            f"data.options.{unknown[0]}: known for builtin:lab: rows, eval_rows, hops"
+        )
     rows = int(options["rows" if train else "eval_rows"])
     seed = recipe.seed + TRAIN_SEED_OFFSET if train else EVAL_SEED
     write_rows(path, rows=rows, hops=int(options["hops"]), seed=seed)
@@ -64,6 +66,11 @@ def resolve(recipe: Recipe, run: Path) -> Recipe:
     if model.path.startswith(PREFIX):
         model = model.model_copy(update={"path": str(_known(model.path, MODELS, "model.path")())})
     else:
+        if not (Path(model.path) / "config.json").is_file():
+            raise RecipeError(
+                f"model.path = {model.path!r} is no Hugging Face model folder (no config.json); "
+                f"name one, or one of {', '.join(PREFIX + name for name in MODELS)}"
+            )
         model = model.model_copy(update={"path": str(Path(model.path).resolve())})
     update = {"train": _data_path(data.train, run / "data" / "train.jsonl", "data.train")}
     if data.eval is not None:

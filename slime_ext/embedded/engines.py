@@ -11,7 +11,6 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from slime_ext.embedded.engine.process import EngineProcess
-from slime_ext.embedded.sglang.process import SglangProcess
 from slime_ext.metrics.run_folder import RunFolder
 from slime_ext.recipe.schema import Recipe
 
@@ -49,5 +48,7 @@ def make_engine(recipe: Recipe, folder: RunFolder, attempt: int) -> EngineHandle
     log = folder.path / "attempts" / str(attempt) / "logs" / "engine.log"
     model = Path(recipe.model.path)
     if recipe.embedded.engine == "sglang":
+        from slime_ext.embedded.sglang.process import SglangProcess
+
         return EngineHandle(SglangProcess(model, batch=recipe.embedded.engine_batch, log=log))
     return EngineHandle(EngineProcess(model, batch=recipe.embedded.engine_batch, log=log))

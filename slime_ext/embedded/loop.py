@@ -16,16 +16,18 @@ from typing import Any
 
 from tqdm import tqdm
 
+from slime_ext.embedded.checkpoint import LATEST
 from slime_ext.embedded.console import show_step
+from slime_ext.embedded.engine.process import EngineDownError
 from slime_ext.embedded.engines import EngineHandle, make_engine
 from slime_ext.embedded.rollouts import Rollouts, Step
 from slime_ext.embedded.stopping import StopRequest
-from slime_ext.embedded.trainer import Trainer, TrainSample
-from slime_ext.metrics.run_folder import RunFolder
-from slime_ext.recipe.schema import Recipe
 from slime_ext.embedded.supervisor import watched
+from slime_ext.embedded.trainer import Trainer, TrainSample
 from slime_ext.host import loggers
 from slime_ext.host.types import Sample
+from slime_ext.metrics.run_folder import RunFolder
+from slime_ext.recipe.schema import Recipe
 from slime_ext.rollout.data_source import RecipeDataSource
 from slime_ext.rollout.runtime import Runtime, runtime_of
 
@@ -51,10 +53,8 @@ class Loop:
         self.records = self.runtime.records
         self.source = RecipeDataSource(self.args)
         self.rollouts = Rollouts(self.args, self.runtime, self.source)
-        self.trainer = Trainer(Path(recipe.model.path), recipe, dumps=folder.path / "dumps")
+        self.trainer = Trainer(Path(recipe.model.path), recipe, folder.path / "dumps")
         self.engine: EngineHandle = make_engine(recipe, folder, attempt)
-        self.cpu_seconds_rl = 0.0
-        self.steps_timed = 0
 
     def run(self, stop: StopRequest) -> Ended:
         """Train until the recipe's last step or until `stop` is set; resumable either way."""
@@ -99,8 +99,6 @@ class Loop:
         metrics = self.trainer.train(to_updates(batch, self.recipe))
         self._push(step + 1)
         cpu = self._cpu() - cpu
-        self.cpu_seconds_rl += cpu
-        self.steps_timed += 1
         metrics |= {"cpu_seconds": cpu, "wall_seconds": time.monotonic() - wall}
         self.records.write("train", step, metrics)
         loggers.log(self.args, {f"longrl_train/{k}": v for k, v in metrics.items()}, step)
@@ -120,7 +118,11 @@ class Loop:
     def _push(self, version: int) -> None:
         """Give the engine the trainer's weights, through the table that export uses."""
         self.trainer.export(self.weights)
-        self.engine.update_weights(self.weights, version)
+        try:
+            self.engine.update_weights(self.weights, version)
+        except EngineDownError as error:
+            self.records.event("engine_restarted", step=version, reason=str(error))
+            self.engine.restart()
 
     def _save(self, step: int) -> None:
         # The data position first: a checkpoint that is named as newest must have one.
@@ -130,11 +132,11 @@ class Loop:
 
     def _restore(self) -> int:
         """Load the newest checkpoint, if there is one; returns the step to go on with."""
-        step = self.trainer.load(self.folder.checkpoints)
-        if step is None:
+        if not (self.folder.checkpoints / LATEST).is_file():
             return 0
-        self.source.load(step)
-        return step
+        self.trainer.load(self.folder.checkpoints)
+        self.source.load(self.trainer.step)
+        return self.trainer.step
 
     def _cpu(self) -> float:
         """CPU seconds of this process and of the engine."""

@@ -56,7 +56,9 @@ def _origin(key: str, origins: dict[str, str]) -> str | None:
     parts = key.split(".")
     above = [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
     below = [name for name in origins if name.startswith(f"{key}.")]
-    return next((origins[name] for name in above + below[::-1] if name in origins), None)
+    named = (origins[name] for name in above + below[::-1] if name in origins)
+    # A rule between two sections has no key of its own: any file of the chain will do.
+    return next(named, None) or (next(iter(origins.values()), None) if not key else None)
 
 
 def _fields(model: type[BaseModel], section: list[str]) -> list[str]:

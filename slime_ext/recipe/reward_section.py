@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator, model_validator
 
-from rewards.registry import REWARDS
+from rewards.registry import REWARDS, find_reward
 
 
 class _RewardBase(BaseModel):
@@ -25,6 +25,22 @@ class _RewardBase(BaseModel):
     """A truncated response scores 0, is scored as it stands, or scores 0 with loss mask 0."""
     options: dict[str, Any] = Field(default_factory=dict)
     """Settings of a reward named by import path."""
+
+    @field_validator("kind")
+    @classmethod
+    def _exists(cls, kind: str) -> str:
+        find_reward(kind)
+        return kind
+
+    @model_validator(mode="after")
+    def _options_fit(self) -> _RewardBase:
+        if ":" in self.kind:
+            find_reward(self.kind).Config(**self.options)
+        elif self.options:
+            raise ValueError(
+                f"options are for a reward named by import path; write [reward.{self.kind}] instead"
+            )
+        return self
 
 
 RewardSection = create_model(

@@ -22,6 +22,7 @@ from slime_ext.embedded.engine.sampler import Wave
 PROMPTS, SAMPLES, NEW_TOKENS, REPEATS = 12, 8, 40, 15
 CONFIG = {
     "architectures": ["Qwen3ForCausalLM"],
+    "model_type": "qwen3",
     "num_hidden_layers": 2,
     "hidden_size": 64,
     "num_attention_heads": 4,

@@ -101,7 +101,7 @@ def _broken(good: bytes) -> list[tuple[bytes, int | None, str]]:
         (good + b"\n  \n", 2, "blank"),
         (good + b"\n" + good[:-20], 2, "cut off"),
         (good + b"\n" + good[:-20] + b"\n", 2, "cut off"),
-        (good[:-20] + b"\n" + good, 1, "cut off"),
+        (good[:-20] + b"\n" + good.replace(b"q1", b"q2"), 1, "cut off"),
         (good + b'\n{"id": "x", "metadata": {"a": 1}', 2, "invalid JSON"),
         (good + b"\n{nonsense}\n", 2, "invalid JSON"),
         (good + b"\n[1]\n", 2, "must be a JSON object, not list"),

@@ -1,4 +1,4 @@
-"""The host's types have the shape that slime v0.3.1 has; where slime is importable they are its own."""
+"""The host's types have the shape of slime v0.3.1; where slime is importable they are its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run folders: attempts are counted, a finished run is not overwritten, a changed recipe is refused."""
+"""Run folders: attempts counted, finished runs kept, a changed recipe refused."""
 
 from __future__ import annotations
 

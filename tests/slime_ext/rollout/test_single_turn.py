@@ -1,4 +1,4 @@
-"""One turn over real HTTP: tokens kept as sampled, caps, statuses, and an engine that misbehaves."""
+"""One turn over real HTTP: tokens as sampled, caps, statuses, an engine that misbehaves."""
 
 from __future__ import annotations
 

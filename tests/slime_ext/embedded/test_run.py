@@ -1,0 +1,228 @@
+"""Whole runs of the lab recipe as a user starts them: finished, killed, interrupted, engine lost.
+
+All runs have the same recipe and seed, so all must end with the same figures.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slime_ext.metrics.records import last_rows, read_rollouts, read_rows
+
+ROOT = Path(__file__).parents[3]
+NOT_COMPARED = {
+    "dataset",
+    "time",
+    "attempt",
+    "again",
+    "cpu_seconds",
+    "wall_seconds",
+    "rollout_seconds",
+}
+STEPS = 6
+SETTINGS = [
+    f"rollout.steps={STEPS}",
+    "rollout.prompts=4",
+    "rollout.updates=2",
+    "data.options.rows=40",
+    "data.options.eval_rows=8",
+    "eval.every=3",
+    "checkpoint.every=2",
+]
+
+
+def command(runs: Path, *extra: str) -> list[str]:
+    sets = [word for setting in (*SETTINGS, *extra) for word in ("--set", setting)]
+    recipe = str(ROOT / "configs" / "embedded" / "lab.toml")
+    return [sys.executable, "-m", "launch.cli.main", "train", recipe, "--runs", str(runs), *sets]
+
+
+def start(runs: Path, *extra: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        command(runs, *extra),
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+
+
+def finish(process: subprocess.Popen[str], code: int = 0) -> str:
+    output, _ = process.communicate(timeout=240)
+    assert process.returncode == code, output
+    return output
+
+
+def wait_for(condition: Callable[[], Any], process: subprocess.Popen[str]) -> Any:
+    """The first true value of `condition`, polled while the process runs."""
+    deadline = time.monotonic() + 200
+    while time.monotonic() < deadline:
+        if value := condition():
+            return value
+        assert process.poll() is None, process.communicate()[0]
+        time.sleep(0.01)
+    raise AssertionError("waited in vain")
+
+
+def trained_steps(run: Path) -> int:
+    return len(last_rows(run / "metrics" / "train.jsonl"))
+
+
+def engine_pid(run: Path) -> int | None:
+    """Process id of the engine whose log is in this run folder."""
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (path / "cmdline").read_bytes().decode().split("\0")
+            output = os.readlink(path / "fd" / "1")
+        except OSError:
+            continue
+        if "slime_ext.embedded.engine.server" in " ".join(words) and str(run) in output:
+            return int(path.name)
+    return None
+
+
+def figures(run: Path) -> dict[str, list[dict[str, Any]]]:
+    """The newest row of every step of every record, without clock and attempt."""
+    found = {}
+    for stream in ("rollout", "train", "eval"):
+        rows = last_rows(run / "metrics" / f"{stream}.jsonl").values()
+        found[stream] = [{k: v for k, v in r.items() if k not in NOT_COMPARED} for r in rows]
+    return found
+
+
+def order(run: Path) -> list[list[str]]:
+    """Row ids of every step, in the order in which they were drawn."""
+    return [
+        [row["id"] for row in read_rollouts(run / "rollouts" / f"step_{step}.jsonl.zst")]
+        for step in range(STEPS)
+    ]
+
+
+def assert_same_run(run: Path, reference: Path) -> None:
+    assert order(run) == order(reference)
+    got, wanted = figures(run), figures(reference)
+    for stream, rows in wanted.items():
+        assert len(got[stream]) == len(rows)
+        for mine, theirs in zip(got[stream], rows, strict=True):
+            assert mine == pytest.approx(theirs, rel=1e-5, abs=1e-5), stream
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A run that nothing disturbed."""
+    runs = tmp_path_factory.mktemp("reference")
+    output = finish(start(runs))
+    assert "answer accuracy" in output
+    yield runs / "lab"
+
+
+def test_a_run_leaves_the_folder_the_design_names(reference: Path) -> None:
+    names = {path.name for path in reference.iterdir()}
+    assert names >= {
+        "recipe.toml",
+        "metrics",
+        "rollouts",
+        "events.jsonl",
+        "attempts",
+        "checkpoints",
+        "hf",
+        "summary.json",
+        "data_report.json",
+    }
+    assert ".weights" not in names
+    kinds = [row["kind"] for row in read_rows(reference / "events.jsonl")]
+    assert kinds == ["start", "checkpoint", "checkpoint", "checkpoint", "finished"]
+    assert trained_steps(reference) == STEPS
+    assert {row["step"] for row in read_rows(reference / "metrics" / "eval.jsonl")} == {0, 3, 6}
+
+
+def test_trainer_and_engine_agree_on_what_was_sampled(reference: Path) -> None:
+    rows = last_rows(reference / "metrics" / "train.jsonl").values()
+    assert max(row["train_rollout_logprob_abs_diff"] for row in rows) <= 1e-4
+
+
+def test_a_run_killed_between_steps_goes_on_as_if_nothing_had_happened(
+    reference: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "lab"
+    process = start(tmp_path)
+    wait_for(lambda: trained_steps(run) >= 3, process)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    wait_until_gone = time.monotonic() + 10
+    while engine_pid(run) is not None:
+        assert time.monotonic() < wait_until_gone, "the engine outlived its run"
+        time.sleep(0.05)
+    finish(start(tmp_path))
+    assert_same_run(run, reference)
+    starts = [r["step"] for r in read_rows(run / "events.jsonl") if r["kind"] == "start"]
+    assert starts[0] == 0
+    assert starts[1] >= 2
+    again = [row for row in read_rows(run / "metrics" / "train.jsonl") if row["attempt"] == 2]
+    assert again
+
+
+def test_an_engine_killed_mid_run_is_replaced_and_changes_no_sample(
+    reference: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "lab"
+    process = start(tmp_path)
+    wait_for(lambda: trained_steps(run) >= 1, process)
+    os.kill(wait_for(lambda: engine_pid(run), process), signal.SIGKILL)
+    finish(process)
+    assert_same_run(run, reference)
+    assert "engine_restarted" in {row["kind"] for row in read_rows(run / "events.jsonl")}
+
+
+def test_an_interrupt_stops_cleanly_and_the_run_goes_on(reference: Path, tmp_path: Path) -> None:
+    run = tmp_path / "lab"
+    process = start(tmp_path)
+    wait_for(lambda: trained_steps(run) >= 1, process)
+    process.send_signal(signal.SIGINT)
+    output = finish(process, code=75)
+    assert "the same command goes on" in output
+    assert not (run / "summary.json").exists()
+    finish(start(tmp_path))
+    assert_same_run(run, reference)
+
+
+def test_a_finished_run_is_not_overwritten(reference: Path) -> None:
+    output = finish(start(reference.parent), code=2)
+    assert "--fresh" in output
+    assert "Traceback" not in output
+
+
+def test_the_exported_model_says_in_transformers_what_it_says_in_the_engine(
+    reference: Path, tmp_path: Path
+) -> None:
+    import httpx
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from slime_ext.embedded.engine.process import EngineProcess
+    from slime_ext.rollout.runtime import load_runtime
+
+    runtime = load_runtime(reference / "recipe.toml")
+    model = AutoModelForCausalLM.from_pretrained(reference / "hf", dtype=torch.float32)
+    tokenizer = AutoTokenizer.from_pretrained(reference / "hf")
+    prompts = [runtime.prompt("eval", row) for row in range(4)]
+    greedy = {"temperature": 0.0, "max_new_tokens": 40, "stop_token_ids": [tokenizer.eos_token_id]}
+    with EngineProcess(reference / "hf", batch=8, log=tmp_path / "engine.log") as engine:
+        for prompt in prompts:
+            body = {"input_ids": prompt, "sampling_params": greedy, "return_logprob": True}
+            said = httpx.post(engine.url + "/generate", json=body).json()["output_ids"]
+            expected = model.generate(
+                torch.tensor([prompt]), max_new_tokens=40, do_sample=False, pad_token_id=0
+            )[0, len(prompt) :]
+            assert said == expected.tolist()
+            assert len(said) > 5
