@@ -27,7 +27,7 @@ demo-real: .venv/.smollm2
 		$(if $(DATA),--set data.train=$(DATA) --set data.format=musique) $(ARGS)
 
 test: .venv/.installed
-	$(BIN)/pytest -n 2 --dist worksteal $(ARGS)
+	$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
 
 lint: .venv/.installed
 	$(BIN)/ruff check .
