@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rewards.parsing.families import Family
-from rewards.recorder import score_safely
+from rewards.recorder import combine_safely, score_safely
 from rewards.types import Response, Score, Status, Task
 from slime_ext.data.check import CheckReport
 from slime_ext.metrics.run_folder import RunFolder, write_recipe
@@ -61,9 +61,8 @@ async def _try_reward(runtime: Runtime) -> list[Trial]:
         for name, response in made_up(task, runtime.family).items():
             score = await score_safely(runtime.reward, task, response)
             trials.append(Trial(task.id, name, score))
-    # The group rule must hold for the four as one group, too.
-    runtime.reward.combine([trial.score for trial in trials[:4]])
-    return trials
+    group = combine_safely(runtime.reward, [trial.score for trial in trials])
+    return [replace(trial, score=score) for trial, score in zip(trials, group, strict=True)]
 
 
 def made_up(task: Task, family: Family) -> dict[str, Response]:

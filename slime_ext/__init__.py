@@ -1,1 +1,1 @@
-"""LongRL's extensions to slime: recipe, hooks, rollouts, data, metrics, and the embedded backend."""
+"""LongRL's extensions to slime: recipe, hooks, rollouts, data, metrics, embedded backend."""

@@ -1,4 +1,4 @@
-"""`longrl`: one file a command; this one only names them and turns known errors into one message."""
+"""The `longrl` command: names the subcommands and turns known errors into one message."""
 
 from __future__ import annotations
 
@@ -9,20 +9,16 @@ import tyro
 from launch.cli.check import check
 from launch.cli.show import show
 from launch.cli.train import train
-from slime_ext.data.errors import DataError
-from slime_ext.metrics.run_folder import RunFolderError
-from slime_ext.recipe.errors import RecipeError
+from slime_ext.errors import ExplainedError
 
 COMMANDS = {"train": train, "show": show, "check": check}
-EXPECTED = (RecipeError, RunFolderError, DataError, FileNotFoundError)
-"""Errors whose message already says what is wrong, where, and what to type instead."""
 
 
 def main() -> None:
     """Entry point of the `longrl` command; exit code 2 for a mistake of the user's."""
     try:
         code = tyro.extras.subcommand_cli_from_dict(COMMANDS, prog="longrl")
-    except EXPECTED as error:
+    except (ExplainedError, FileNotFoundError) as error:
         print(f"longrl: {error}", file=sys.stderr)
         code = 2
     except KeyboardInterrupt:

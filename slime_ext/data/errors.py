@@ -6,15 +6,16 @@ filled in by whoever knows them, so a check deep in a row needs to know neither 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from slime_ext.errors import ExplainedError, nearest
 
-class DataError(ValueError):
+
+class DataError(ExplainedError, ValueError):
     """Data that cannot be used: `FILE:LINE: KEY: problem; remedy`, as far as each is known.
 
     `line` counts from 1; `key` is a path such as `context[3].text`.
@@ -55,13 +56,6 @@ def row_problem(key: str, problem: str, remedy: str) -> PydanticCustomError:
     """What a validator of the row schema raises; `explain` turns it into a `DataError`."""
     context = {"key": key, "problem": problem, "remedy": remedy}
     return PydanticCustomError("row", "{key}: {problem}; {remedy}", context)
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """A remedy for an unknown word: the nearest known one, or the list of all."""
-    words = sorted(known)
-    near = difflib.get_close_matches(word, words, n=1, cutoff=0.6)
-    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(words)}"
 
 
 def explain(

@@ -29,11 +29,7 @@ class RowStore:
         self.cache = cache
         self.importer = importer_for(format)
         self._index = open_index(self.path, self.importer, cache)
-        self._file = os.open(self.path, os.O_RDONLY)
-
-    def __del__(self) -> None:
-        if hasattr(self, "_file"):
-            os.close(self._file)
+        self._file = self.path.open("rb", buffering=0)
 
     def __reduce__(self) -> tuple[type[RowStore], tuple[Path, str, Path | None]]:
         # A descriptor means nothing in another process: open again there.
@@ -82,7 +78,7 @@ class RowStore:
 
     def _line(self, position: int) -> bytes:
         start, end = (int(value) for value in self._index.offsets[position : position + 2])
-        line = os.pread(self._file, end - start, start)
+        line = os.pread(self._file.fileno(), end - start, start)
         if len(line) != end - start:
             raise DataError("the file is shorter than when it was opened", remedy="restore it")
         return line

@@ -15,7 +15,8 @@ from typing import Any
 from slime_ext.embedded.lab.rows import write_rows
 from slime_ext.embedded.lab.start import builtin_model
 from slime_ext.embedded.real.smollm2 import prepare_smollm2
-from slime_ext.recipe.errors import RecipeError, suggest
+from slime_ext.errors import nearest
+from slime_ext.recipe.errors import RecipeError
 from slime_ext.recipe.schema import Recipe
 
 PREFIX = "builtin:"
@@ -99,5 +100,5 @@ def _data_path(name: str, made: Path, key: str) -> str:
 def _known(name: str, table: dict[str, Any], key: str) -> Any:
     short = name.removeprefix(PREFIX)
     if short not in table:
-        raise RecipeError(f"{key} = {name!r}: no such builtin; {suggest(short, list(table))}")
+        raise RecipeError(f"{key} = {name!r}: no such builtin; {nearest(short, table)}")
     return table[short]

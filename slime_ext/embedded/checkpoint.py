@@ -25,13 +25,14 @@ from torch.distributed.checkpoint import CheckpointException
 
 from slime_ext.embedded.model import PolicyModel
 from slime_ext.embedded.torch_dist import InProcessTorchDist
+from slime_ext.errors import ExplainedError
 from slime_ext.weights.hf_folder import replace_folder
 from slime_ext.weights.shape import ModelShape
 
 LATEST = "latest_checkpointed_iteration.txt"
 
 
-class CheckpointError(RuntimeError):
+class CheckpointError(ExplainedError, RuntimeError):
     """A checkpoint could not be written or read; says which, and what is still usable."""
 
 

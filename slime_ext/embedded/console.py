@@ -1,7 +1,7 @@
 """What a person sees of an embedded run: figures beside the progress bar, a table at the end.
 
-One design choice: without a terminal the bar is silent and every tenth step prints one plain line, so
-that a log file stays readable.
+One design choice: without a terminal the bar is silent and every tenth step prints one plain line,
+so that a log file stays readable.
 """
 
 from __future__ import annotations

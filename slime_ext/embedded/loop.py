@@ -1,7 +1,7 @@
 """The embedded training loop: roll out, train, push weights, record; evaluate and save on schedule.
 
-One design choice: the loop knows no reward, no format and no advantage. It moves samples between the
-hooks, the trainer and the engine, and owns only order, schedule and recovery.
+One design choice: the loop knows no reward, no format and no advantage. It moves samples between
+the hooks, the trainer and the engine, and owns only order, schedule and recovery.
 """
 
 from __future__ import annotations

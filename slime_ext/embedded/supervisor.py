@@ -1,7 +1,7 @@
 """Keeps the rollout engine alive: a lost engine is started again with the newest weights.
 
-One design choice: requests are not told. Their client waits and repeats them with the same seed, so a
-killed engine costs seconds and changes no sample; every restart is an event in the run's records.
+One design choice: requests are not told. Their client waits and repeats them with the same seed, so
+a killed engine costs seconds and changes no sample; every restart is an event in the run's records.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from typing import Protocol
+
+from slime_ext.errors import ExplainedError
 
 POLL_S = 0.2
 MAX_RESTARTS = 5
@@ -24,7 +26,7 @@ class Engine(Protocol):
     def restart(self) -> str: ...
 
 
-class EngineLost(RuntimeError):
+class EngineLostError(ExplainedError, RuntimeError):
     """The engine died again and again."""
 
 
@@ -32,7 +34,7 @@ class EngineLost(RuntimeError):
 async def watched(engine: Engine, on_restart: Callable[[int], None]) -> AsyncIterator[None]:
     """While the body runs, restart `engine` whenever it is found dead.
 
-    Raises EngineLost after MAX_RESTARTS restarts.
+    Raises EngineLostError after MAX_RESTARTS restarts.
     """
     body = asyncio.current_task()
     assert body is not None
@@ -45,7 +47,7 @@ async def watched(engine: Engine, on_restart: Callable[[int], None]) -> AsyncIte
         raise
     finally:
         watcher.cancel()
-        with contextlib.suppress(asyncio.CancelledError, EngineLost):
+        with contextlib.suppress(asyncio.CancelledError, EngineLostError):
             await watcher
 
 
@@ -60,7 +62,7 @@ async def _watch(
         restarts += 1
         if restarts > MAX_RESTARTS:
             body.cancel()
-            raise EngineLost(
+            raise EngineLostError(
                 f"the rollout engine died {restarts} times in one phase; its log is in the run "
                 "folder under attempts/N/logs"
             )

@@ -1,7 +1,7 @@
 """Weights & Biases for embedded runs: one run id for all attempts, one process that logs.
 
-One design choice: the id is drawn once and kept in the run folder; the JSONL records stay the record,
-wandb is a view of them.
+One design choice: the id is drawn once and kept in the run folder; the JSONL records stay the
+record, wandb is a view of them.
 """
 
 from __future__ import annotations

@@ -14,9 +14,10 @@ from typing import Any
 import torch
 
 from slime_ext.embedded.samples import TrainSample
+from slime_ext.errors import ExplainedError
 
 
-class NonFiniteError(RuntimeError):
+class NonFiniteError(ExplainedError, RuntimeError):
     """A loss or gradient norm was NaN or infinite; `dump` is the file written, if any."""
 
     def __init__(self, message: str, dump: Path | None) -> None:

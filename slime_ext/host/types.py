@@ -1,7 +1,8 @@
-"""The host's value types: slime's own where slime is installed, stand-ins of the same shape elsewhere.
+"""The host's value types: slime's own where slime is installed, stand-ins of the same shape
+elsewhere.
 
-One design choice: a stand-in is used only when the package `slime` itself is absent. A slime that is
-there and fails to import raises, because a half-broken image must not train on stand-ins.
+One design choice: a stand-in is used only when the package `slime` itself is absent. A slime that
+is there and fails to import raises, because a half-broken image must not train on stand-ins.
 """
 
 from __future__ import annotations

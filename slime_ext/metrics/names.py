@@ -1,7 +1,7 @@
 """What each metric of ours means. Under slime the keys are logged as `longrl/KEY`.
 
-One design choice: a key ends in `/*` where what follows is the name of a part, a reason or a count; a
-test holds every key that is emitted against this table.
+One design choice: a key ends in `/*` where what follows is the name of a part, a reason or a count;
+a test holds every key that is emitted against this table.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from slime_ext.errors import ExplainedError
 from slime_ext.recipe.load import dump_recipe, load_recipe
 from slime_ext.recipe.schema import Recipe
 
@@ -22,7 +23,7 @@ MAY_CHANGE = {"rollout.steps", "eval.every", "checkpoint.every", "checkpoint.kee
 PACKAGES = ("longrl", "torch", "megatron-core", "transformers", "sglang", "numpy", "pydantic")
 
 
-class RunFolderError(RuntimeError):
+class RunFolderError(ExplainedError, RuntimeError):
     """The run folder cannot be used as asked; the message says what to type instead."""
 
 

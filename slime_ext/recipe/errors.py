@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from slime_ext.errors import ExplainedError, nearest
 
-class RecipeError(ValueError):
+
+class RecipeError(ExplainedError, ValueError):
     """A recipe that cannot be used; the message names file, line, key and remedy."""
 
 
@@ -26,12 +27,6 @@ def locate(path: Path, key: str) -> str:
     return str(path)
 
 
-def suggest(word: str, known: list[str]) -> str:
-    """A remedy for an unknown word: the nearest known one, or the list of all."""
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
-    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(known))}"
-
-
 def explain(error: ValidationError, model: type[BaseModel], origins: dict[str, str]) -> RecipeError:
     """One line for each problem pydantic found, with the place its value came from."""
     lines = []
@@ -41,7 +36,7 @@ def explain(error: ValidationError, model: type[BaseModel], origins: dict[str, s
         what = problem["msg"].removeprefix("Value error, ")
         if problem["type"] == "extra_forbidden":
             *section, name = [str(part) for part in problem["loc"]]
-            what = f"unknown key; {suggest(name, _fields(model, section))}"
+            what = f"unknown key; {nearest(name, _fields(model, section))}"
         elif problem["type"] == "missing":
             what = f"this key is required and has no default; add {key} to the recipe"
         else:

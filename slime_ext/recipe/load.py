@@ -3,8 +3,8 @@
 One design choice: files are merged as flat dotted keys, so that "who said this" is one dictionary
 lookup and a base never has to know which of its keys a recipe replaces.
 
-Order, later wins: the site file named by the environment variable LONGRL_SITE, then `base` files (at
-most three levels), the recipe, `--set section.key=value`.
+Order, later wins: the site file named by the environment variable LONGRL_SITE, then `base` files
+(at most three levels), the recipe, `--set section.key=value`.
 """
 
 from __future__ import annotations

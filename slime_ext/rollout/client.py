@@ -1,8 +1,8 @@
 """Requests to the rollout engine: one pooled client per event loop, retries where they can help.
 
-One design choice: only a lost connection, a 502, 503 or 504 is retried (the engine may be restarting);
-any other answer is the caller's to interpret. A retry repeats the same sampling seed, so it gives the
-response the lost request would have given.
+One design choice: only a lost connection, a 502, 503 or 504 is retried (the engine may be
+restarting); any other answer is the caller's to interpret. A retry repeats the same sampling seed,
+so it gives the response the lost request would have given.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import stamina
 
 RETRIED_STATUS = (502, 503, 504)
 ATTEMPTS = 12
-"""With waits of 0.2 s doubling to 5 s: about 45 s, longer than an engine of the demo takes to start."""
+"""Waits of 0.2 s doubling to 5 s: about 45 s in all, longer than an engine takes to restart."""
 
 
-class EngineGone(ConnectionError):
+class EngineGoneError(ConnectionError):
     """The engine did not come back within the retries."""
 
 
-class _Retriable(ConnectionError):
+class _RetriableError(ConnectionError):
     pass
 
 
@@ -45,18 +45,18 @@ def client_of_this_loop() -> httpx.AsyncClient:
 async def post_generate(url: str, payload: dict[str, Any], timeout_s: float) -> dict[str, Any]:
     """POST `payload` and return the parsed answer.
 
-    Raises EngineGone when every retry failed, httpx.HTTPStatusError for any other 4xx or 5xx.
+    Raises EngineGoneError when every retry failed, httpx.HTTPStatusError for any other 4xx or 5xx.
     """
     body = orjson.dumps(payload)
     try:
         async for attempt in stamina.retry_context(
-            on=_Retriable, attempts=ATTEMPTS, wait_initial=0.2, wait_max=5.0, timeout=timeout_s
+            on=_RetriableError, attempts=ATTEMPTS, wait_initial=0.2, wait_max=5.0, timeout=timeout_s
         ):
             with attempt:
                 return await _post_once(url, body, timeout_s)
-    except _Retriable as error:
-        raise EngineGone(f"{url} did not answer after {ATTEMPTS} attempts: {error}") from error
-    raise EngineGone(f"{url} did not answer")
+    except _RetriableError as error:
+        raise EngineGoneError(f"{url} did not answer after {ATTEMPTS} attempts: {error}") from error
+    raise EngineGoneError(f"{url} did not answer")
 
 
 async def _post_once(url: str, body: bytes, timeout_s: float) -> dict[str, Any]:
@@ -65,9 +65,9 @@ async def _post_once(url: str, body: bytes, timeout_s: float) -> dict[str, Any]:
             url, content=body, headers={"content-type": "application/json"}, timeout=timeout_s
         )
     except httpx.TransportError as error:
-        raise _Retriable(repr(error)) from error
+        raise _RetriableError(repr(error)) from error
     if response.status_code in RETRIED_STATUS:
-        raise _Retriable(f"status {response.status_code}")
+        raise _RetriableError(f"status {response.status_code}")
     response.raise_for_status()
     answer: dict[str, Any] = orjson.loads(response.content)
     return answer

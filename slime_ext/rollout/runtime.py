@@ -1,7 +1,8 @@
 """What every hook of one run shares: recipe, tokenizer, rows, reward.
 
-One design choice: hooks receive only the host's `args`, so everything else is found through one key
-in it, `longrl_recipe`, the path of the resolved recipe in the run folder; each process loads it once.
+One design choice: hooks receive only the host's `args`, so everything else is found through one
+key in it, `longrl_recipe`, the path of the resolved recipe in the run folder; each process loads it
+once.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from slime_ext.recipe.schema import Recipe
 Split = Literal["train", "eval"]
 
 CACHED_PROMPTS = 512
-"""Rendered prompts kept per process: a 128K-token prompt is 1 MB of ids, so at most about 0.5 GB."""
+"""Rendered prompts kept per process; a 128K-token prompt is 1 MB of ids, so at most 0.5 GB."""
 
 
 @dataclass

@@ -1,8 +1,8 @@
 """From sampled responses to scores, and from the scores of a group to advantages.
 
-One design choice: a score lives in `sample.metadata` (parts, total, reason), so that it survives the
-host's copies and dumps; `settle` computes group totals and advantages from there and may be called
-again at no cost by the filter, the log and the post-process hook.
+One design choice: a score lives in `sample.metadata` (parts, total, reason), so that it survives
+the host's copies and dumps; `settle` computes group totals and advantages from there and may be
+called again at no cost by the filter, the log and the post-process hook.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rewards.grouping import Member, group_advantages
-from rewards.recorder import score_safely
+from rewards.recorder import combine_safely, score_safely
 from rewards.types import Response, Score, Status
 from slime_ext.host.types import Sample
 from slime_ext.rollout.runtime import Runtime
@@ -118,9 +118,8 @@ def _combine(runtime: Runtime, samples: Sequence[Sample]) -> list[Score]:
         rollouts.setdefault(_rollout(sample), []).append(position)
     for rollouts in groups.values():
         units = list(rollouts.values())
-        for unit, score in zip(
-            units, runtime.reward.combine([scores[unit[0]] for unit in units]), strict=True
-        ):
+        combined = combine_safely(runtime.reward, [scores[unit[0]] for unit in units])
+        for unit, score in zip(units, combined, strict=True):
             for position in unit:
                 scores[position] = score
     return scores
@@ -131,6 +130,6 @@ def _group(sample: Sample) -> int:
 
 
 def _rollout(sample: Sample) -> int:
-    """Fan-out shares `rollout_id`; slime leaves it None for single samples, whose unit is `index`."""
+    """Fan-out shares `rollout_id`; the host leaves it None for single samples."""
     unit = sample.rollout_id if sample.rollout_id is not None else sample.index
     return -1 if unit is None else unit

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 
 from slime_ext.host.types import Sample
-from slime_ext.rollout.client import EngineGone, post_generate
+from slime_ext.rollout.client import EngineGoneError, post_generate
 from slime_ext.rollout.runtime import Runtime
 
 CONTEXT_TOO_LONG = (
@@ -22,7 +22,7 @@ CONTEXT_TOO_LONG = (
     "exceeds the context window",
     "maximum allowed length",
 )
-"""How servers say that a prompt does not fit (SGLang, OpenAI, vLLM and proxies in front of them)."""
+"""How SGLang, OpenAI, vLLM and proxies in front of them say that a prompt does not fit."""
 
 
 async def single_turn(
@@ -56,7 +56,7 @@ async def single_turn(
     url = f"http://{args.sglang_router_ip}:{args.sglang_router_port}/generate"
     try:
         answer = await post_generate(url, payload, runtime.recipe.rollout.request_timeout_s)
-    except EngineGone:
+    except EngineGoneError:
         return _finish(runtime, sample, prompt, Sample.Status.ABORTED, "engine_gone")
     except httpx.HTTPStatusError as error:
         text = error.response.text

@@ -1,7 +1,7 @@
 """Runs every benchmark and writes `bench.json`: what `make bench` does.
 
-A benchmark is a script beside this file that prints lines `figure NAME VALUE`; each runs in a process
-of its own, one thread, and a script that fails is reported and makes the exit code 1.
+A benchmark is a script beside this file that prints lines `figure NAME VALUE`; each runs in a
+process of its own, one thread, and a script that fails is reported and makes the exit code 1.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A rollout engine for tests: speaks /generate over real HTTP and can be told to misbehave.
 
-`plan` holds what the next requests get, first in first out: a dict is sent as the answer, an integer
-as a status, (status, text) as a status with a body, "drop" closes the connection without an answer.
-With an empty plan it answers with `reply`.
+`plan` holds what the next requests get, first in first out: a dict is sent as the answer, an
+integer as a status, (status, text) as a status with a body, "drop" closes the connection without an
+answer. With an empty plan it answers with `reply`.
 """
 
 from __future__ import annotations

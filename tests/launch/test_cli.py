@@ -1,4 +1,4 @@
-"""The command line on good and bad input: exit codes, and messages that say what to type instead."""
+"""The command line on good and bad input: exit codes, and messages with a remedy."""
 
 from __future__ import annotations
 

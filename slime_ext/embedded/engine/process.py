@@ -22,6 +22,7 @@ import httpx
 import slime_ext
 from slime_ext.embedded.engine import lifeline
 from slime_ext.embedded.engine.usage import tree_cpu_seconds
+from slime_ext.errors import ExplainedError
 
 _POLL_S = 0.05
 _UPDATE_TIMEOUT_S = 600.0
@@ -29,7 +30,7 @@ _UPDATE_TIMEOUT_S = 600.0
 _TAIL_BYTES = 2000
 
 
-class EngineDownError(RuntimeError):
+class EngineDownError(ExplainedError, RuntimeError):
     """The engine's process is not there or does not answer; `restart()` brings it back."""
 
 

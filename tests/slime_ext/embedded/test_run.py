@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -118,12 +118,12 @@ def assert_same_run(run: Path, reference: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that nothing disturbed."""
     runs = tmp_path_factory.mktemp("reference")
     output = finish(start(runs))
     assert "answer accuracy" in output
-    yield runs / "lab"
+    return runs / "lab"
 
 
 def test_a_run_leaves_the_folder_the_design_names(reference: Path) -> None:
