@@ -210,19 +210,27 @@ def test_the_exported_model_says_in_transformers_what_it_says_in_the_engine(
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     from slime_ext.embedded.engine.process import EngineProcess
+    from slime_ext.embedded.samples import TrainSample
+    from slime_ext.embedded.trainer import Trainer
     from slime_ext.rollout.runtime import load_runtime
 
     runtime = load_runtime(reference / "recipe.toml")
     model = AutoModelForCausalLM.from_pretrained(reference / "hf", dtype=torch.float32)
     tokenizer = AutoTokenizer.from_pretrained(reference / "hf")
     prompts = [runtime.prompt("eval", row) for row in range(4)]
+    trainer = Trainer(reference / "hf", runtime.recipe)
     greedy = {"temperature": 0.0, "max_new_tokens": 40, "stop_token_ids": [tokenizer.eos_token_id]}
     with EngineProcess(reference / "hf", batch=8, log=tmp_path / "engine.log") as engine:
         for prompt in prompts:
             body = {"input_ids": prompt, "sampling_params": greedy, "return_logprob": True}
-            said = httpx.post(engine.url + "/generate", json=body).json()["output_ids"]
+            answer = httpx.post(engine.url + "/generate", json=body).json()
+            said = answer["output_ids"]
             expected = model.generate(
                 torch.tensor([prompt]), max_new_tokens=40, do_sample=False, pad_token_id=0
             )[0, len(prompt) :]
             assert said == expected.tolist()
             assert len(said) > 5
+            engine_says = [lp for lp, *_ in answer["meta_info"]["output_token_logprobs"]]
+            sample = TrainSample(prompt, said, engine_says, 0.0, [1] * len(said), 0, 0)
+            trainer_says = trainer.log_probs([sample])[0]
+            assert trainer_says == pytest.approx(engine_says, abs=1e-4)
