@@ -1,4 +1,4 @@
-"""Tokens a CPU-second of the rollout engine at the lab model's shape (12 prompts x 8 samples x 40).
+"""Cost of rollouts with the builtin engine at the lab model's shape (12 prompts x 8 samples x 40).
 
 One design choice: stop tokens are off, so that every run computes the same number of tokens and the
 figure does not depend on how well a checkpoint has learned to stop.
@@ -10,12 +10,15 @@ import json
 import statistics
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+import httpx
 import torch
 from safetensors.torch import save_file
 
 from slime_ext.embedded.engine.model import Decoder
+from slime_ext.embedded.engine.process import EngineProcess
 from slime_ext.embedded.engine.request import Request, SamplingParams
 from slime_ext.embedded.engine.sampler import Wave
 
@@ -93,13 +96,50 @@ def tokens_per_cpu_second(model: Decoder, length: int) -> float:
     return statistics.median(rates)
 
 
+def server_cpu_seconds(folder: Path) -> tuple[float, float]:
+    """The server's CPU time for a step's 96 requests: sent singly and answered without sampling
+    (what HTTP costs), and sent as one call with everything sampled.
+
+    Means over REPEATS steps, as the kernel counts in units of 10 ms.
+    """
+    batch = requests(150)
+    prompts = [request.prompt.tolist() for request in batch]
+    params = [{"max_new_tokens": NEW_TOKENS, "sampling_seed": r.params.seed} for r in batch]
+    whole = {"input_ids": prompts, "sampling_params": params, "return_logprob": True}
+    with (
+        EngineProcess(folder, 128, folder / "engine.log") as engine,
+        httpx.Client(base_url=engine.url, timeout=60) as client,
+    ):
+
+        def mean_cost(send: Callable[[], None]) -> float:
+            send()
+            start = engine.cpu_seconds()
+            for _ in range(REPEATS):
+                send()
+            return (engine.cpu_seconds() - start) / REPEATS
+
+        def singly() -> None:
+            for prompt in prompts:
+                body = {"input_ids": prompt, "sampling_params": {"max_new_tokens": 0}}
+                client.post("/generate", json=body).raise_for_status()
+
+        def together() -> None:
+            client.post("/generate", json=whole).raise_for_status()
+
+        return mean_cost(singly), mean_cost(together)
+
+
 def main() -> None:
     torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory() as folder:
-        model = Decoder(write_model(Path(folder)))
+    with tempfile.TemporaryDirectory() as name:
+        folder = write_model(Path(name))
+        model = Decoder(folder)
         for length in (150, 600):
             rate = tokens_per_cpu_second(model, length)
             print(f"figure engine_sampler_tokens_per_cpu_second_{length} {rate:.0f}")
+        http, step = server_cpu_seconds(folder)
+        print(f"figure engine_http_cpu_seconds_96_requests {http:.3f}")
+        print(f"figure engine_server_cpu_seconds_step_150 {step:.3f}")
 
 
 if __name__ == "__main__":

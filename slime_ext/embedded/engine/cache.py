@@ -20,9 +20,18 @@ _FIRST_CAPACITY = 64
 class WaveCache:
     """Caches of B prompts (padded to P tokens) and N branches in G columns."""
 
-    def __init__(self, shape: ModelShape, lengths: Sequence[int], line_of: Sequence[int]) -> None:
-        """`lengths` [B] are prompt lengths; `line_of` [N] names each branch's prompt."""
+    def __init__(
+        self,
+        shape: ModelShape,
+        lengths: Sequence[int],
+        line_of: Sequence[int],
+        most_tokens: int = _FIRST_CAPACITY,
+    ) -> None:
+        """`lengths` [B] are prompt lengths; `line_of` [N] names each branch's prompt; no branch is
+        expected to store more than `most_tokens` (it may, at the price of a copy)."""
         self._shape = shape
+        self._most = most_tokens
+        first = max(1, min(_FIRST_CAPACITY, most_tokens))
         self.lengths = torch.tensor(lengths)
         self.line_of = torch.tensor(line_of)
         self.used = 0
@@ -33,9 +42,7 @@ class WaveCache:
         )
         """[layer, key or value, B, K, P, D]; zeros where a prompt is shorter, never NaN."""
         self._place()
-        self.own = torch.zeros(
-            shape.num_layers, 2, len(lengths), kv, self.columns, _FIRST_CAPACITY, dim
-        )
+        self.own = torch.zeros(shape.num_layers, 2, len(lengths), kv, self.columns, first, dim)
         """[layer, key or value, B, K, G, capacity, D]."""
 
     def _place(self) -> None:
@@ -66,7 +73,8 @@ class WaveCache:
         """Make room for one more response token per branch."""
         capacity = self.own.shape[5]
         if self.used == capacity:
-            self.own = torch.cat([self.own, torch.zeros_like(self.own)], dim=5)
+            more = min(capacity, self._most - capacity) if self._most > capacity else 1
+            self.own = torch.cat([self.own, torch.zeros_like(self.own[..., :more, :])], dim=5)
 
     def to_grid(self, rows: torch.Tensor) -> torch.Tensor:
         """`rows` [N, h, D] as [B, G, h, D]; empty cells repeat the first branch."""

@@ -52,7 +52,9 @@ class Wave:
             line_of.append(len(prompts) - 1)
             self._cached.append(len(request.prompt) if known else 0)
         self._prompts = prompts
-        self._cache = WaveCache(model.shape, [len(p) for p in prompts], line_of)
+        # The last token of a response is never fed back, so its keys are not stored.
+        most = max(request.params.max_new_tokens for request in requests) - 1
+        self._cache = WaveCache(model.shape, [len(p) for p in prompts], line_of, most)
         self._settings = RowSettings([r.params for r in self._requests], model.shape.vocab_size)
         self._live = torch.ones(len(self._requests), dtype=torch.bool)
         """Rows of the batch that still sample."""

@@ -1,0 +1,1 @@
+"""Real SGLang on CPU as the rollout engine, in an environment of its own."""
