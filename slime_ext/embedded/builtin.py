@@ -14,6 +14,8 @@ from typing import Any
 
 from slime_ext.embedded.lab.rows import write_rows
 from slime_ext.embedded.lab.start import builtin_model
+from slime_ext.embedded.real.questions import questions_file
+from slime_ext.embedded.real.short import write_short_rows
 from slime_ext.embedded.real.smollm2 import prepare_smollm2
 from slime_ext.errors import nearest
 from slime_ext.recipe.errors import RecipeError
@@ -26,24 +28,38 @@ TRAIN_SEED_OFFSET = 1000
 
 
 def _lab_rows(path: Path, train: bool, recipe: Recipe) -> None:
-    options: dict[str, Any] = {"rows": 960, "eval_rows": 96, "hops": 4} | recipe.data.options
-    unknown = sorted(set(options) - {"rows", "eval_rows", "hops"})
-    if unknown:
-        raise RecipeError(
-            f"data.options.{unknown[0]}: known for builtin:lab: rows, eval_rows, hops"
-        )
+    options = _options("lab", recipe, {"rows": 960, "eval_rows": 96, "hops": 4})
     rows = int(options["rows" if train else "eval_rows"])
     seed = recipe.seed + TRAIN_SEED_OFFSET if train else EVAL_SEED
     write_rows(path, rows=rows, hops=int(options["hops"]), seed=seed)
 
 
 def _questions(path: Path, train: bool, recipe: Recipe) -> None:
-    shutil.copyfile(Path(__file__).parent / "real" / "questions.jsonl", path)
+    _options("questions", recipe, {})
+    shutil.copyfile(questions_file(), path)
+
+
+def _short(path: Path, train: bool, recipe: Recipe) -> None:
+    options = _options("short", recipe, {"path": "", "format": "musique", "documents": 6})
+    if not options["path"]:
+        raise RecipeError("data.options.path: builtin:short needs the file to take rows from")
+    source, form = Path(options["path"]), str(options["format"])
+    write_short_rows(source, form, path, int(options["documents"]), recipe.seed)
+
+
+def _options(name: str, recipe: Recipe, defaults: dict[str, Any]) -> dict[str, Any]:
+    """The recipe's `data.options` over the maker's defaults; RecipeError for an unknown one."""
+    for key in recipe.data.options:
+        if key not in defaults:
+            known = ", ".join(defaults) or "no option"
+            raise RecipeError(f"data.options.{key}: builtin:{name} knows {known}")
+    return defaults | recipe.data.options
 
 
 DATA: dict[str, Callable[[Path, bool, Recipe], None]] = {
     "lab": _lab_rows,
     "questions": _questions,
+    "short": _short,
 }
 MODELS: dict[str, Callable[[], Path]] = {
     "lab-hs": lambda: builtin_model("lab-hs"),

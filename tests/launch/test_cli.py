@@ -77,7 +77,7 @@ def test_check_passes_the_shipped_recipe(longrl: Longrl) -> None:
         ("reward.kind=nowhere:Reward", "no module 'nowhere'"),
         ("model.path=builtin:lab-hx", "did you mean 'lab-hs'?"),
         ("data.train=builtin:lob", "did you mean 'lab'?"),
-        ("data.options.hop=3", "known for builtin:lab"),
+        ("data.options.hop=3", "builtin:lab knows rows, eval_rows, hops"),
         ("model.path=/does/not/exist", "/does/not/exist"),
         ("data.train=/does/not/exist.jsonl", "/does/not/exist.jsonl"),
         ("data.prompt=numbered_chunk", "numbered_chunks"),
