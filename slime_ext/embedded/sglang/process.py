@@ -22,7 +22,7 @@ _POOL_BYTES = 4 * 2**30
 """... and its bytes; the smaller of the two holds. SGLang allocates the pool at start."""
 _FLAGS = (
     *("--device", "cpu", "--attention-backend", "torch_native"),
-    # Left to "auto", a float32 checkpoint gets a float16 cache and log-probs off by 1e-3.
+    # Left to "auto", a float32 checkpoint gets a float16 key/value cache.
     *("--dtype", "float32"),
     # Its kernels need a GPU, or AMX.
     *("--cuda-graph-backend-decode=disabled", "--cuda-graph-backend-prefill=disabled"),
@@ -79,6 +79,6 @@ class SglangProcess(ServerProcess):
             "PYTHONPATH": str(_STUBS),
             "SGLANG_USE_CPU_ENGINE": "1",
             "HF_HUB_OFFLINE": "1",
-            # Two threads made SGLang's small matrix products 5 to 80 times slower.
+            # Two threads (in float16) gave 173 tokens a second where one gives 6,197.
             "OMP_NUM_THREADS": "1",
         }
