@@ -56,17 +56,16 @@ def supervised_loss(model: PolicyModel, batch: Batch) -> torch.Tensor:
     return -log_probs.mean()
 
 
-def train(model: PolicyModel, plan: Plan, seed: int) -> None:
-    """Train `model` in place; the same weights, bit for bit, for the same start and `seed` on the
-    same machine with one thread."""
+def train(model: PolicyModel, plan: Plan, seed: str) -> None:
+    """Train `model` in place on the demonstrations of `seed`.
+
+    The same weights, bit for bit, for the same start and seed on one machine with one thread.
+    """
     rng = random.Random(seed)
     optimisers = _optimisers(model, plan)
-    average, current = float("nan"), ""
+    average, current = 0.0, plan.stages[0].name
     progress = tqdm(batches(rng, plan.stages), total=plan.steps, disable=None, unit="step")
     for step, (stage, batch) in enumerate(progress):
-        if stage.name != current:
-            _LOG.info("step %d: stage %s, loss so far %.3f", step, stage.name, average)
-            current, average = stage.name, float("nan")
         loss = supervised_loss(model, batch)
         for optimiser, rate in optimisers:
             for group in optimiser.param_groups:
@@ -76,10 +75,13 @@ def train(model: PolicyModel, plan: Plan, seed: int) -> None:
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         for optimiser, _ in optimisers:
             optimiser.step()
-        value = loss.item()
-        average = value if average != average else 0.95 * average + 0.05 * value
+        value, started = loss.item(), step == 0
+        if stage.name != current:
+            _LOG.info("%s: loss %.3f before step %d", current, average, step)
+            current, started = stage.name, True
+        average = value if started else 0.95 * average + 0.05 * value
         progress.set_postfix(stage=stage.name, loss=f"{average:.3f}")
-    _LOG.info("step %d: end, loss %.3f", plan.steps, average)
+    _LOG.info("%s: loss %.3f after %d steps", current, average, plan.steps)
 
 
 def _optimisers(model: PolicyModel, plan: Plan) -> tuple[tuple[torch.optim.Optimizer, float], ...]:

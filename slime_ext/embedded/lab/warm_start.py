@@ -25,37 +25,32 @@ from slime_ext.weights.names import hf_to_megatron, megatron_to_hf
 
 CURRICULUM = Plan(
     stages=(
-        Stage("4 x 2 facts", 190, 32, (2,), GraphSize(4, 2, 6), recite=0.5),
+        Stage("4 x 2 facts", 240, 32, (2,), GraphSize(4, 2, 6), recite=0.5),
         Stage("6 x 3 facts", 100, 16, (2, 3), GraphSize(6, 3, 6), recite=0.5),
-        Stage("12 x 3 facts", 100, 16, (2, 3), recite=0.15),
-        Stage(
-            "imperfect, 2 and 3 hops",
-            200,
-            16,
-            (2, 3),
-            flaws=Flaws(right_edge=0.5, short_chain=0.3, dropped_citation=0.15, broken_format=0.05),
-        ),
+        Stage("12 x 3 facts", 260, 16, (2, 3, 4), recite=0.15),
     ),
     muon_lr=0.02,
     adam_lr=0.03,
+    decay_from=0.7,
 )
-HARD_SHORT = Plan(
-    stages=(
-        Stage(
-            "imperfect, 3 and 4 hops",
-            100,
-            16,
-            (3, 4),
-            flaws=Flaws(
-                right_edge=0.45, short_chain=0.5, dropped_citation=0.15, broken_format=0.05
-            ),
-        ),
-    ),
-    muon_lr=0.01,
-    adam_lr=0.004,
-)
-REGIMES: dict[str, tuple[Plan, ...]] = {"a": (CURRICULUM,), "hs": (CURRICULUM, HARD_SHORT)}
-"""a: for questions of 3 hops. hs: for 4 hops; half of the last demonstrations guess at once."""
+"""Perfect demonstrations; ends at 0.002 nats a token."""
+
+
+def imperfect(hops: tuple[int, ...], flaws: Flaws) -> Plan:
+    """Flawed demonstrations after the curriculum.
+
+    Learning rates are low because higher ones overwrite retrieval instead of blurring it: the right
+    edge stays the likeliest in 79% of hops, at 0.01 in 50 to 60%, and GRPO then needs far longer.
+    """
+    stage = Stage("imperfect", 150, 16, hops, flaws=flaws)
+    return Plan(stages=(stage,), muon_lr=0.003, adam_lr=0.003)
+
+
+REGIMES: dict[str, Plan] = {
+    "a": imperfect((2, 3), Flaws(0.5, 0.3, 0.15, 0.05)),
+    "hs": imperfect((3, 4), Flaws(0.45, 0.5, 0.15, 0.05)),
+}
+"""The last part. a: for questions of 3 hops. hs: for 4 hops; half of the demonstrations guess."""
 
 
 def make_start(regime: str, seed: int) -> PolicyModel:
@@ -67,8 +62,8 @@ def make_start(regime: str, seed: int) -> PolicyModel:
         raise ValueError(f"regime = {regime!r}; write one of {sorted(REGIMES)}")
     shape = lab_shape()
     model = build_model(shape, hf_to_megatron(initial_weights(shape, seed), shape))
-    for number, plan in enumerate(REGIMES[regime]):
-        train(model, plan, seed=1000 * seed + number)
+    train(model, CURRICULUM, f"curriculum:{seed}")
+    train(model, REGIMES[regime], f"{regime}:{seed}")
     return model
 
 
