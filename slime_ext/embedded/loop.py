@@ -150,6 +150,7 @@ def host_args(recipe: Recipe, folder: RunFolder) -> Namespace:
         save=str(folder.checkpoints),
         n_samples_per_prompt=recipe.rollout.group_size,
         rollout_batch_size=recipe.rollout.prompts,
+        longrl_batch_requests=True,
         sglang_router_ip=None,
         sglang_router_port=None,
     )

@@ -42,8 +42,8 @@ def client_of_this_loop() -> httpx.AsyncClient:
     return _clients[loop]
 
 
-async def post_generate(url: str, payload: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-    """POST `payload` and return the parsed answer.
+async def post_generate(url: str, payload: dict[str, Any], timeout_s: float) -> Any:
+    """POST `payload` and return the parsed answer: an object, or a list for a batched payload.
 
     Raises EngineGoneError when every retry failed, httpx.HTTPStatusError for any other 4xx or 5xx.
     """
@@ -59,7 +59,7 @@ async def post_generate(url: str, payload: dict[str, Any], timeout_s: float) -> 
     raise EngineGoneError(f"{url} did not answer")
 
 
-async def _post_once(url: str, body: bytes, timeout_s: float) -> dict[str, Any]:
+async def _post_once(url: str, body: bytes, timeout_s: float) -> Any:
     try:
         response = await client_of_this_loop().post(
             url, content=body, headers={"content-type": "application/json"}, timeout=timeout_s
@@ -69,5 +69,4 @@ async def _post_once(url: str, body: bytes, timeout_s: float) -> dict[str, Any]:
     if response.status_code in RETRIED_STATUS:
         raise _RetriableError(f"status {response.status_code}")
     response.raise_for_status()
-    answer: dict[str, Any] = orjson.loads(response.content)
-    return answer
+    return orjson.loads(response.content)

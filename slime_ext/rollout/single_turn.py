@@ -14,6 +14,7 @@ import httpx
 from slime_ext.host.types import Sample
 from slime_ext.rollout.client import EngineGoneError, post_generate
 from slime_ext.rollout.runtime import Runtime
+from slime_ext.rollout.together import generate_together
 
 CONTEXT_TOO_LONG = (
     "longer than the model's context length",
@@ -54,8 +55,9 @@ async def single_turn(
         "return_logprob": True,
     }
     url = f"http://{args.sglang_router_ip}:{args.sglang_router_port}/generate"
+    ask = generate_together if getattr(args, "longrl_batch_requests", False) else post_generate
     try:
-        answer = await post_generate(url, payload, runtime.recipe.rollout.request_timeout_s)
+        answer = await ask(url, payload, runtime.recipe.rollout.request_timeout_s)
     except EngineGoneError:
         return _finish(runtime, sample, prompt, Sample.Status.ABORTED, "engine_gone")
     except httpx.HTTPStatusError as error:
