@@ -37,7 +37,7 @@ lint: .venv/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy rewards launch
 
-bench: .venv/.installed trl
+bench: .venv/.installed trl sglang
 	$(BIN)/python tests/bench/run_all.py
 
 sglang: .venv-sglang/.installed
