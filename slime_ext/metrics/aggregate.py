@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 from slime_ext.host.types import Sample
-from slime_ext.rollout.scoring import score_of, undetermined_reasons
+from slime_ext.metrics.sample_scores import score_of, undetermined_reasons
 
 EPSILON = 1e-6
 

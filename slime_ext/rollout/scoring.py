@@ -8,7 +8,6 @@ called again at no cost by the filter, the log and the post-process hook.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,6 +15,7 @@ from rewards.grouping import Member, group_advantages
 from rewards.recorder import combine_safely, score_safely
 from rewards.types import Response, Score, Status
 from slime_ext.host.types import Sample
+from slime_ext.metrics.sample_scores import remember_score, score_of
 from slime_ext.rollout.runtime import Runtime
 
 STATUS: dict[Sample.Status, Status] = {
@@ -46,12 +46,7 @@ async def score_sample(runtime: Runtime, sample: Sample) -> float:
     evaluation = split == "eval"
     task = runtime.task(split, sample.metadata["row"])
     score = await score_safely(runtime.reward, task, _response(runtime, sample, evaluation))
-    sample.metadata["score"] = {
-        "total": score.total,
-        "parts": dict(score.parts),
-        "reason": score.reason,
-    }
-    sample.metadata["reward_status"] = "ok" if score.total is not None else score.reason
+    remember_score(sample, score)
     return math.nan if score.total is None else score.total
 
 
@@ -62,15 +57,6 @@ def _response(runtime: Runtime, sample: Sample, evaluation: bool) -> Response:
         # Scored as it stands: as if it had ended here by itself.
         status, stop = "completed", runtime.family.stop_tokens[0]
     return Response(text=sample.response, status=status, stop=stop, evaluation=evaluation)
-
-
-def score_of(sample: Sample) -> Score:
-    """The score remembered in the sample's metadata; undetermined where there is none."""
-    stored = sample.metadata.get("score")
-    if stored is None:
-        lost = sample.status in (Sample.Status.ABORTED, Sample.Status.FAILED)
-        return Score(total=None, reason=sample.status.value if lost else "not_scored")
-    return Score(total=stored["total"], parts=stored["parts"], reason=stored["reason"])
 
 
 def settle(runtime: Runtime, samples: Sequence[Sample]) -> Settled:
@@ -101,12 +87,6 @@ def settle(runtime: Runtime, samples: Sequence[Sample]) -> Settled:
 def group_has_signal(runtime: Runtime, group: Sequence[Sample]) -> bool:
     """Whether training on this group would move the policy at all."""
     return any(advantage != 0 for advantage in settle(runtime, group).advantages)
-
-
-def undetermined_reasons(samples: Sequence[Sample]) -> Counter[str]:
-    """How many samples have no reward, by reason."""
-    scores = [score_of(sample) for sample in samples]
-    return Counter(score.reason or "unknown" for score in scores if score.total is None)
 
 
 def _combine(runtime: Runtime, samples: Sequence[Sample]) -> list[Score]:
