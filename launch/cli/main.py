@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 
 import tyro
@@ -13,6 +14,14 @@ from slime_ext.errors import ExplainedError
 
 COMMANDS = {"train": train, "show": show, "check": check}
 
+NO_FAULT_OF_OURS = {
+    errno.ENOSPC: "free space and give the same command: a run goes on from its newest checkpoint",
+    errno.EDQUOT: "free space and give the same command: a run goes on from its newest checkpoint",
+    errno.EACCES: "choose a folder you may write to, e.g. with --runs",
+    errno.EROFS: "choose a folder you may write to, e.g. with --runs",
+}
+"""What to do where the machine refuses a file."""
+
 
 def main() -> None:
     """Entry point of the `longrl` command; exit code 2 for a mistake of the user's."""
@@ -20,6 +29,11 @@ def main() -> None:
         code = tyro.extras.subcommand_cli_from_dict(COMMANDS, prog="longrl")
     except (ExplainedError, FileNotFoundError) as error:
         print(f"longrl: {error}", file=sys.stderr)
+        code = 2
+    except OSError as error:
+        if error.errno not in NO_FAULT_OF_OURS:
+            raise
+        print(f"longrl: {error}; {NO_FAULT_OF_OURS[error.errno]}", file=sys.stderr)
         code = 2
     except KeyboardInterrupt:
         code = 130
