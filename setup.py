@@ -1,7 +1,7 @@
 """The list of packages, computed: the folder `tools` is installed as `longrl_tools`.
 
-A slime job has Megatron-LM's root on PYTHONPATH, whose own packages `tools` and `tests` would shadow
-ours; the mapping cannot be written together with package discovery in pyproject.toml.
+A slime job has Megatron-LM's root on PYTHONPATH, whose own packages `tools` and `tests` would
+shadow ours; the mapping cannot be written together with package discovery in pyproject.toml.
 """
 
 from setuptools import find_packages, setup

@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from slime_ext.data import prompts
-from slime_ext.data.errors import DataError, nearest
+from slime_ext.data.errors import DataError
 from slime_ext.data.numbering import chunk_numbers
 from slime_ext.data.schema import Row
+from slime_ext.errors import nearest
 
 Messages = list[dict[str, str]]
 Renderer = Callable[[Row], Messages]

@@ -18,7 +18,8 @@ from slime_ext.data.errors import DataError
 class Rows(Protocol):
     """What a stream needs to know of the rows."""
 
-    fingerprint: Any
+    @property
+    def fingerprint(self) -> Any: ...
 
     def __len__(self) -> int: ...
 

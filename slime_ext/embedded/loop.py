@@ -21,9 +21,10 @@ from slime_ext.embedded.console import show_step
 from slime_ext.embedded.engine.process import EngineDownError
 from slime_ext.embedded.engines import EngineHandle, make_engine
 from slime_ext.embedded.rollouts import Rollouts, Step
+from slime_ext.embedded.samples import TrainSample
 from slime_ext.embedded.stopping import StopRequest
 from slime_ext.embedded.supervisor import watched
-from slime_ext.embedded.trainer import Trainer, TrainSample
+from slime_ext.embedded.trainer import Trainer
 from slime_ext.host import loggers
 from slime_ext.host.types import Sample
 from slime_ext.metrics.run_folder import RunFolder

@@ -78,7 +78,11 @@ class Rollouts:
                 elif verdict.keep_when_insufficient:
                     spare.append(group)
         filled = rollout.prompts - len(kept)
-        extra = {"batches": batches, "groups_dropped": len(spare) - filled, "groups_filled": filled}
+        extra = {
+            "batches": float(batches),
+            "groups_dropped": float(len(spare) - filled),
+            "groups_filled": float(filled),
+        }
         return kept + spare[:filled], extra if rollout.filter != "none" else {}
 
     async def _sample_groups(self, groups: list[list[Sample]]) -> list[list[Sample]]:

@@ -13,7 +13,7 @@ import httpx
 
 from slime_ext.host.types import Sample
 from slime_ext.rollout.client import EngineGoneError, post_generate
-from slime_ext.rollout.runtime import Runtime
+from slime_ext.rollout.runtime import Runtime, Split
 from slime_ext.rollout.together import generate_together
 
 CONTEXT_TOO_LONG = (
@@ -34,7 +34,7 @@ async def single_turn(
     An aborted sample that already holds tokens asks only for what is left. Never raises for what a
     server answers: the outcome is in `sample.status`.
     """
-    split = "eval" if evaluation else "train"
+    split: Split = "eval" if evaluation else "train"
     prompt = runtime.prompt(split, sample.metadata["row"])
     kept = sample.tokens[len(prompt) :] if sample.status == Sample.Status.ABORTED else []
     room = min(

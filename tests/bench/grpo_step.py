@@ -34,7 +34,9 @@ def write_model(folder: Path) -> None:
     """Random weights of the lab model's shape; a tokenizer of 151 words, none of them an end."""
     import torch
     from transformers import Qwen3Config, Qwen3ForCausalLM
+    from transformers.utils.logging import disable_progress_bar
 
+    disable_progress_bar()
     torch.manual_seed(0)
     config = Qwen3Config(
         vocab_size=len(VOCABULARY),

@@ -6,13 +6,14 @@ plus a map of field names for error messages; validation is the row schema's alo
 
 from __future__ import annotations
 
-from slime_ext.data.errors import DataError, nearest
+from slime_ext.data.errors import DataError
 from slime_ext.data.importers.base import Importer
 from slime_ext.data.importers.hotpotqa import HOTPOTQA
 from slime_ext.data.importers.longrl import LONGRL
 from slime_ext.data.importers.longrlvr import LONGRLVR
 from slime_ext.data.importers.longtracerl import LONGTRACERL
 from slime_ext.data.importers.musique import MUSIQUE
+from slime_ext.errors import nearest
 
 IMPORTERS: dict[str, Importer] = {
     importer.name: importer for importer in (LONGRL, MUSIQUE, HOTPOTQA, LONGTRACERL, LONGRLVR)

@@ -45,12 +45,18 @@ def recipe(folder: Path, job: dict[str, int]) -> Recipe:
     )
 
 
+def records(run: Path, name: str) -> list[dict[str, float]]:
+    """The lines of one of the run's metric files."""
+    path = run / "metrics" / f"{name}.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
 def check(run: Path, job: dict[str, int]) -> None:
-    """Every step trained on all its tokens."""
+    """Every step trained on all its tokens; a group without signal would have been skipped."""
     wanted = job["prompts"] * job["group_size"] * job["new_tokens"]
-    for line in (run / "metrics" / "train.jsonl").read_text().splitlines():
-        record = json.loads(line)
-        assert record["tokens"] == wanted, record
+    for rolled, trained in zip(records(run, "rollout"), records(run, "train"), strict=True):
+        assert trained["tokens"] == wanted, trained
+        assert rolled["groups/flat"] == 0, rolled
 
 
 def main() -> None:
@@ -62,8 +68,8 @@ def main() -> None:
     code = train(recipe(folder, job), folder, fresh=True)
     assert code == 0, code
     check(folder / "ours", job)
-    lines = (folder / "ours" / "metrics" / "train.jsonl").read_text().splitlines()
-    print(json.dumps({"cpu_seconds": [json.loads(line)["cpu_seconds"] for line in lines]}))
+    seconds = [record["cpu_seconds"] for record in records(folder / "ours", "train")]
+    print(json.dumps({"cpu_seconds": seconds}))
 
 
 if __name__ == "__main__":
