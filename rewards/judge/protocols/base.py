@@ -1,0 +1,45 @@
+"""The interface of a judge protocol: a prompt of our own wording, and a strict reading of the reply.
+
+One design choice: reading fails closed. A reply that does not hold exactly one verdict in the
+protocol's form is "no verdict", whatever it seems to mean.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from rewards.judge.types import ChatReply
+from rewards.types import Task
+from rewards.verdicts import Verdict
+
+
+class Protocol(ABC):
+    """A way to ask whether an answer is right."""
+
+    name: ClassVar[str]
+    version: ClassVar[str]
+    """Changes whenever a word of the prompt or a rule of the reading changes; part of every record
+    and of the cache key."""
+    model: ClassVar[str]
+    """The model the protocol's paper used."""
+    temperature: ClassVar[float]
+    max_tokens: ClassVar[int]
+
+    @abstractmethod
+    def messages(self, task: Task, answer: str) -> tuple[Mapping[str, str], ...]:
+        """The chat put to the judge; the candidate's `answer` stands fenced inside it."""
+
+    @abstractmethod
+    def read(self, reply: ChatReply) -> Verdict:
+        """1, 0, or no verdict with one of the reasons "unparsable", "several_verdicts", "refusal",
+        "truncated", "empty". Never raises; linear in the reply."""
+
+    def response_format(self) -> Mapping[str, Any] | None:
+        """The json_schema response format of the structured form; None where there is none."""
+        return None
+
+    def read_structured(self, reply: ChatReply) -> Verdict:
+        """Like `read`, for a reply that was asked for by `response_format`."""
+        return self.read(reply)
