@@ -1,7 +1,7 @@
 """Settings of a judge, validated before the first call is paid for.
 
-One design choice: the budgets are nested here and checked against each other, because a retry budget
-that exceeds the outer deadline is a retry that never happens.
+One design choice: the budgets are nested here and checked against each other, because a retry
+budget that exceeds the outer deadline is a retry that never happens.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the parts of the judge layer hand each other: a request, a reply, or no reply.
 
-One design choice: "no reply" is an exception with a short reason from a closed list, so that whoever
-counts reasons never counts free text.
+One design choice: "no reply" is an exception with a short reason from a closed list, so that
+whoever counts reasons never counts free text.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NoReplyReason = Literal[
 
 
 class NoReplyError(Exception):
-    """The judge gave no usable reply; `reason` is counted, `detail` is for the log (no contents)."""
+    """No usable reply; `reason` is counted, `detail` is for the log and holds no contents."""
 
     def __init__(self, reason: NoReplyReason, detail: str) -> None:
         super().__init__(f"{reason}: {detail}")

@@ -1,4 +1,4 @@
-"""The interface of a judge protocol: a prompt of our own wording, and a strict reading of the reply.
+"""The interface of a judge protocol: a prompt of our own wording, and a strict reading.
 
 One design choice: reading fails closed. A reply that does not hold exactly one verdict in the
 protocol's form is "no verdict", whatever it seems to mean.
