@@ -32,14 +32,18 @@ class Protocol(ABC):
         """The chat put to the judge; the candidate's `answer` stands fenced inside it."""
 
     @abstractmethod
-    def read(self, reply: ChatReply) -> Verdict:
+    def read(self, reply: ChatReply, task: Task, answer: str) -> Verdict:
         """1, 0, or no verdict with one of the reasons "unparsable", "several_verdicts", "refusal",
-        "truncated", "empty". Never raises; linear in the reply."""
+        "truncated", "empty". Never raises; linear in the reply.
+
+        `task` and `answer` are those `messages` was given: words of the candidate that the judge
+        quotes are not the judge's verdict.
+        """
 
     def response_format(self) -> Mapping[str, Any] | None:
         """The json_schema response format of the structured form; None where there is none."""
         return None
 
-    def read_structured(self, reply: ChatReply) -> Verdict:
+    def read_structured(self, reply: ChatReply, task: Task, answer: str) -> Verdict:
         """Like `read`, for a reply that was asked for by `response_format`."""
-        return self.read(reply)
+        return self.read(reply, task, answer)
