@@ -41,6 +41,13 @@ class Outcome(ABC):
     async def judge(self, task: Task, answer: str) -> Verdict:
         """A verdict in [0, 1], or no verdict. An empty answer is wrong without any call."""
 
+    def counters(self) -> dict[str, float]:
+        """What was counted since the start, by name; values only grow."""
+        return {}
+
+    async def aclose(self) -> None:  # noqa: B027 - nothing to close is the normal case
+        """Release what the scorer holds open; it is not used afterwards."""
+
 
 class ExactMatch(Outcome):
     """1 where the normalised answer equals a normalised reference (SQuAD, HotpotQA)."""

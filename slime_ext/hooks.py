@@ -23,6 +23,7 @@ from slime_ext.host.loggers import log
 from slime_ext.host.types import DynamicFilterOutput, Sample
 from slime_ext.metrics.aggregate import eval_metrics, rollout_metrics
 from slime_ext.metrics.rollouts import rollout_rows
+from slime_ext.rollout.outage import undecided, wait_in_thread
 from slime_ext.rollout.runtime import runtime_of
 from slime_ext.rollout.scoring import group_has_signal, score_sample, settle
 from slime_ext.rollout.single_turn import single_turn
@@ -44,9 +45,15 @@ async def reward(args: Any, sample: Sample | list[Sample], **_: Any) -> float | 
 
 
 def keep_group(args: Any, group: list[Any], **_: Any) -> DynamicFilterOutput:
-    """Drop a group that carries no signal; it may return when too few groups are left."""
+    """Drop a group that carries no signal; it may return when too few groups are left.
+
+    A group that waits for verdicts is kept: they are asked for again when the step is complete.
+    """
     runtime = runtime_of(args)
-    if runtime.recipe.rollout.filter == "none" or group_has_signal(runtime, flatten(group)):
+    samples = flatten(group)
+    if runtime.recipe.rollout.filter == "none" or undecided(samples):
+        return DynamicFilterOutput(keep=True)
+    if group_has_signal(runtime, samples):
         return DynamicFilterOutput(keep=True)
     return DynamicFilterOutput(keep=False, reason="flat", keep_when_insufficient=True)
 
@@ -67,8 +74,10 @@ def log_rollout(
     runtime = runtime_of(args)
     runtime.step = rollout_id
     flat = flatten(samples)
+    wait_in_thread(runtime, flat)
     settled = settle(runtime, flat)
     metrics = rollout_metrics(flat, settled.counts) | {"rollout_seconds": seconds}
+    metrics |= runtime.judge_counts()
     metrics |= {f"host/{key}": float(value) for key, value in (extra or {}).items()}
     runtime.latest = metrics
     runtime.records.write("rollout", rollout_id, metrics)
@@ -82,7 +91,9 @@ def log_eval(
     """Record and log our metrics of one evaluation; False lets the host log its own as well."""
     runtime = runtime_of(args)
     for name, results in data.items():
-        metrics = eval_metrics(flatten(results["samples"]))
+        samples = flatten(results["samples"])
+        wait_in_thread(runtime, samples)
+        metrics = eval_metrics(samples) | runtime.judge_counts()
         runtime.records.write("eval", rollout_id, metrics, dataset=name)
         logged = {f"longrl_eval/{name}/{key}": value for key, value in metrics.items()}
         log(args, logged, rollout_id, axis="eval/step")

@@ -10,6 +10,7 @@ import asyncio
 import shutil
 import time
 from argparse import Namespace
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from slime_ext.host.types import Sample
 from slime_ext.metrics.run_folder import RunFolder
 from slime_ext.recipe.schema import Recipe
 from slime_ext.rollout.data_source import RecipeDataSource
+from slime_ext.rollout.outage import JudgeOutageError
 from slime_ext.rollout.runtime import Runtime, runtime_of
 
 
@@ -66,32 +68,56 @@ class Loop:
             shutil.rmtree(self.weights, ignore_errors=True)
 
     async def _run(self, stop: StopRequest) -> Ended:
+        self.rollouts.stopped = lambda: stop.requested
         step = self._restore()
         self.records.event("start", step=step)
         self.args.sglang_router_ip, self.args.sglang_router_port = self.engine.start()
         if step > 0:
             self._push(step)
-        steps, every = self.recipe.rollout.steps, self.recipe.eval.every
-        bar = tqdm(total=steps, initial=step, desc=self.recipe.name, unit="step", disable=None)
-        saved = step
-        while step < steps and not stop.requested:
-            if step % every == 0:
-                await self._evaluate(step)
-            await self._train_step(step, bar)
-            step += 1
-            if step % self.recipe.checkpoint.every == 0 or step == steps:
-                self._save(step)
-                saved = step
-        bar.close()
-        if step < steps:
-            if saved != step:
-                self._save(step)
+        step = await self._train_from(step, stop)
+        if not stop.requested:
+            await self._unless_outage(self._evaluate(step), stop)
+        if stop.requested:
             self.records.event("stopped", step=step, reason=stop.reason)
             return Ended(step, finished=False)
-        await self._evaluate(step)
         self.trainer.export(self.folder.hf)
         self.records.event("finished", step=step)
         return Ended(step, finished=True)
+
+    async def _train_from(self, step: int, stop: StopRequest) -> int:
+        """Train to the recipe's last step, or until `stop` is set; returns the step reached, which
+        is saved."""
+        steps, every = self.recipe.rollout.steps, self.recipe.checkpoint.every
+        bar = tqdm(total=steps, initial=step, desc=self.recipe.name, unit="step", disable=None)
+        saved = step
+        while step < steps and not stop.requested:
+            position = self.source.state()
+            if not await self._unless_outage(self._step(step, bar), stop):
+                # The step's prompts are served again when the run goes on.
+                self.source.restore(position)
+                break
+            step += 1
+            if step % every == 0:
+                self._save(step)
+                saved = step
+        bar.close()
+        if saved != step:
+            self._save(step)
+        return step
+
+    async def _unless_outage(self, work: Coroutine[Any, Any, None], stop: StopRequest) -> bool:
+        """Do `work`; a judge that stays down becomes a request to stop, and False."""
+        try:
+            await work
+        except JudgeOutageError as error:
+            stop.request(str(error))
+            return False
+        return True
+
+    async def _step(self, step: int, bar: Any) -> None:
+        if step % self.recipe.eval.every == 0:
+            await self._evaluate(step)
+        await self._train_step(step, bar)
 
     async def _train_step(self, step: int, bar: Any) -> None:
         cpu, wall = self._cpu(), time.monotonic()

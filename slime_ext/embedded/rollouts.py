@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from argparse import Namespace
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from tqdm import tqdm
 from slime_ext import hooks
 from slime_ext.host.types import Sample
 from slime_ext.rollout.data_source import RecipeDataSource
+from slime_ext.rollout.outage import wait_for_verdicts
 from slime_ext.rollout.runtime import Runtime
 from slime_ext.rollout.usable import skipped_rows
 
@@ -37,6 +39,8 @@ class Rollouts:
         self.args = args
         self.runtime = runtime
         self.source = source
+        self.stopped: Callable[[], bool] = lambda: False
+        """Whether the run was asked to stop; read while waiting for a judge."""
 
     async def train(self, step: int) -> Step:
         """Sample one training step; groups without signal are replaced where the recipe says so."""
@@ -60,6 +64,7 @@ class Rollouts:
         bar = tqdm(total=len(samples), desc="evaluate", leave=False, disable=None)
         await asyncio.gather(*(self._one(sample, sampling, True, bar) for sample in samples))
         bar.close()
+        await wait_for_verdicts(self.runtime, samples, self.stopped)
         rewards = [sample.reward for sample in samples]
         hooks.log_eval(step, self.args, {"eval": {"rewards": rewards, "samples": samples}}, None)
 
@@ -99,6 +104,7 @@ class Rollouts:
             *(self._one(sample, sampling, False, bar) for group in groups for sample in group)
         )
         bar.close()
+        await wait_for_verdicts(self.runtime, done, self.stopped)
         size = rollout.group_size
         return [done[start : start + size] for start in range(0, len(done), size)]
 

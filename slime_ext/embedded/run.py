@@ -40,7 +40,7 @@ def train(asked: Recipe, root: Path, fresh: bool) -> int:
     with tracked(recipe, folder), stop_on_signals() as stop:
         ended = Loop(recipe, folder, attempt).run(stop)
     if not ended.finished:
-        print(f"stopped after step {ended.step}; the same command goes on from there")
+        print(f"stopped at step {ended.step}: {stop.reason}; the same command goes on from there")
         return STOPPED
     return _finish(recipe, folder)
 

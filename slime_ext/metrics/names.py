@@ -26,6 +26,7 @@ METRICS: dict[str, str] = {
     "groups/flat": "groups whose rewards are all equal: no signal",
     "advantage/*": "what the advantage computation counted",
     "trained_share": "share of samples with an advantage other than 0",
+    "judge/*": "what the judge counted since the row before: verdicts, retries, tokens, cache hits",
     "rollout_seconds": "wall seconds from the first request to the last score",
     "host/*": "what the host's own rollout passed along",
 }

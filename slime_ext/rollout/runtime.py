@@ -49,6 +49,7 @@ class Runtime:
     latest: dict[str, float] = field(default_factory=dict)
     """Metrics of that step."""
     _prompts: dict[tuple[Split, int], list[int]] = field(default_factory=dict)
+    _judge_before: dict[str, float] = field(default_factory=dict)
 
     def prompt(self, split: Split, position: int) -> list[int]:
         """Token ids of the rendered prompt of one row; raises PromptTooLong."""
@@ -72,6 +73,12 @@ class Runtime:
     def decode(self, ids: Iterable[int]) -> str:
         """Text of sampled ids, special tokens kept: parsing must see them."""
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=False))
+
+    def judge_counts(self) -> dict[str, float]:
+        """What the judge counted since the last call, as metrics `judge/NAME`."""
+        now = self.reward.outcome.counters()
+        before, self._judge_before = self._judge_before, now
+        return {f"judge/{name}": value - before.get(name, 0.0) for name, value in now.items()}
 
     def sampling_seed(self, *parts: object) -> int:
         """A 31-bit seed that depends on the recipe's seed and `parts` only."""
