@@ -74,7 +74,7 @@ def cache_folder() -> Path:
 
 
 def resolve(recipe: Recipe, run: Path) -> Recipe:
-    """The recipe with every `builtin:` replaced by an absolute path.
+    """The recipe with every `builtin:` and relative path replaced by an absolute path.
 
     Models are prepared when first used (minutes for a language model); data files are only named,
     `write_data` makes them. Raises RecipeError for an unknown name.
@@ -92,7 +92,12 @@ def resolve(recipe: Recipe, run: Path) -> Recipe:
     update = {"train": _data_path(data.train, run / "data" / "train.jsonl", "data.train")}
     if data.eval is not None:
         update["eval"] = _data_path(data.eval, run / "data" / "eval.jsonl", "data.eval")
-    return recipe.model_copy(update={"model": model, "data": data.model_copy(update=update)})
+    sections = {"model": model, "data": data.model_copy(update=update), "outcome": recipe.outcome}
+    if recipe.outcome.judge.cache is not None:
+        cache = recipe.outcome.judge.cache.resolve()
+        judge = recipe.outcome.judge.model_copy(update={"cache": cache})
+        sections["outcome"] = recipe.outcome.model_copy(update={"judge": judge})
+    return recipe.model_copy(update=sections)
 
 
 def write_data(asked: Recipe, resolved: Recipe) -> None:

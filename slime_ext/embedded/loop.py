@@ -68,6 +68,12 @@ class Loop:
             shutil.rmtree(self.weights, ignore_errors=True)
 
     async def _run(self, stop: StopRequest) -> Ended:
+        try:
+            return await self._attempt(stop)
+        finally:
+            await self.runtime.reward.outcome.aclose()
+
+    async def _attempt(self, stop: StopRequest) -> Ended:
         self.rollouts.stopped = lambda: stop.requested
         step = self._restore()
         self.records.event("start", step=step)

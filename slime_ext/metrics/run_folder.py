@@ -18,8 +18,30 @@ from slime_ext.errors import ExplainedError
 from slime_ext.recipe.load import dump_recipe, load_recipe
 from slime_ext.recipe.schema import Recipe
 
-MAY_CHANGE = {"rollout.steps", "eval.every", "checkpoint.every", "checkpoint.keep"}
-"""Keys a resumed run may change; any other would make the halves two different experiments."""
+_JUDGE_OPERATION = (
+    "endpoints",
+    "concurrency",
+    "request_timeout_s",
+    "attempts",
+    "deadline_s",
+    "breaker_failures",
+    "breaker_reset_s",
+    "cache",
+    "max_no_verdict_share",
+    "retry_every_s",
+    "outage_limit_s",
+)
+MAY_CHANGE = {
+    "rollout.steps",
+    "rollout.request_timeout_s",
+    "eval.every",
+    "checkpoint.every",
+    "checkpoint.keep",
+    "track.wandb",
+    *(f"outcome.judge.{key}" for key in _JUDGE_OPERATION),
+}
+"""Keys a resumed run may change: how long it runs and where its judge is reached. Any other would
+make the halves two different experiments."""
 PACKAGES = ("longrl", "torch", "megatron-core", "transformers", "sglang", "numpy", "pydantic")
 
 
