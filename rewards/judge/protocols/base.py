@@ -19,13 +19,19 @@ class Protocol(ABC):
     """A way to ask whether an answer is right."""
 
     name: ClassVar[str]
-    version: ClassVar[str]
+    version: str
     """Changes whenever a word of the prompt or a rule of the reading changes; part of every record
     and of the cache key."""
     model: ClassVar[str]
     """The model the protocol's paper used."""
     temperature: ClassVar[float]
     max_tokens: ClassVar[int]
+
+    def __init__(self, structured: bool = False) -> None:
+        """`structured` asks for a JSON object by `response_format` in place of the own form."""
+        self.structured = structured
+        if structured:
+            self.version = f"{self.version}+json"
 
     @abstractmethod
     def messages(self, task: Task, answer: str) -> tuple[Mapping[str, str], ...]:
