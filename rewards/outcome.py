@@ -1,4 +1,4 @@
-"""Outcome scorers: is the final answer right? Exact match, token F1, multiple choice.
+"""Outcome scorers: is the final answer right? Exact match, token F1, multiple choice, a judge.
 
 One design choice: a scorer is asynchronous and returns a typed verdict even where it only compares
 strings, so that an LLM judge stands behind the same interface and a reward cannot tell them apart.
@@ -13,6 +13,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from rewards.judge.config import JudgeConfig
 from rewards.normalise import normalise_answer
 from rewards.types import Task
 from rewards.verdicts import Verdict, verdict
@@ -23,12 +24,14 @@ class OutcomeConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    kind: Literal["exact", "f1", "choice"] = "exact"
-    """Exact match, token F1, or the letter of a multiple-choice question."""
+    kind: Literal["exact", "f1", "choice", "judge"] = "exact"
+    """Exact match, token F1, the letter of a multiple-choice question, or a language model."""
     f1_threshold: float | None = Field(default=None, gt=0, le=1)
     """F1 at or above it counts 1, below it 0 (LongTraceRL needs r_oc in {0,1}); None keeps F1."""
     letters: str = Field(default="ABCD", pattern=r"^[A-Z]{2,26}$")
     """Letters a multiple-choice answer may take."""
+    judge: JudgeConfig = JudgeConfig()
+    """The language model that judges."""
 
 
 class Outcome(ABC):
@@ -84,7 +87,12 @@ _OUTCOMES: dict[str, type[Outcome]] = {"exact": ExactMatch, "f1": TokenF1, "choi
 
 
 def make_outcome(config: OutcomeConfig) -> Outcome:
-    """The scorer that `config.kind` names."""
+    """The scorer that `config.kind` names; ValueError where it lacks a setting."""
+    if config.kind == "judge":
+        # Here, because the judge's scorer is an Outcome; and httpx is loaded by those who need it.
+        from rewards.judge.outcome import JudgeOutcome
+
+        return JudgeOutcome(config)
     return _OUTCOMES[config.kind](config)
 
 

@@ -23,7 +23,8 @@ class SingleFlight(Generic[T]):
     """At most one call a key at a time, in the whole process."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        # Re-entrant: the garbage collector may end an abandoned call at any point.
+        self._lock = threading.RLock()
         self._under_way: dict[bytes, Future[T]] = {}
 
     async def run(self, key: bytes, call: Callable[[], Awaitable[T]]) -> tuple[T, bool]:
