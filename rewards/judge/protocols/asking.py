@@ -14,8 +14,8 @@ from typing import Any
 from rewards.judge.protocols.base import Protocol
 from rewards.judge.protocols.codes import make_code
 from rewards.judge.protocols.fence import fenced, shortened, visible
+from rewards.judge.protocols.objects import RESPONSE_FORMAT, find_objects, object_form
 from rewards.judge.protocols.replies import decide
-from rewards.judge.protocols.structured import RESPONSE_FORMAT, find_objects, object_form
 from rewards.judge.types import ChatReply
 from rewards.types import Task
 from rewards.verdicts import Verdict
@@ -73,7 +73,7 @@ class AskingProtocol(Protocol):
 
     def response_format(self) -> Mapping[str, Any] | None:
         """The same object for every protocol: reasoning, verdict, code."""
-        return RESPONSE_FORMAT
+        return RESPONSE_FORMAT if self.structured else None
 
     def read_structured(self, reply: ChatReply, task: Task, answer: str) -> Verdict:
         """Exactly one JSON object of the form `response_format` describes."""

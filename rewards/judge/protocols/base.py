@@ -47,7 +47,7 @@ class Protocol(ABC):
         """
 
     def response_format(self) -> Mapping[str, Any] | None:
-        """The json_schema response format of the structured form; None where there is none."""
+        """The json_schema response format a structured protocol asks for; None for another."""
         return None
 
     def read_structured(self, reply: ChatReply, task: Task, answer: str) -> Verdict:

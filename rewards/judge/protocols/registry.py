@@ -7,9 +7,12 @@ from types import MappingProxyType
 
 from rewards.judge.protocols.aa_lcr import AaLcr
 from rewards.judge.protocols.base import Protocol
+from rewards.judge.protocols.eapo import Eapo
+from rewards.judge.protocols.longrlvr import LongRlvr
+from rewards.judge.protocols.structured import JsonVerdict
 
 PROTOCOLS: Mapping[str, type[Protocol]] = MappingProxyType(
-    {protocol.name: protocol for protocol in (AaLcr,)}
+    {protocol.name: protocol for protocol in (AaLcr, LongRlvr, Eapo, JsonVerdict)}
 )
 """Every protocol that gives verdicts."""
 
