@@ -131,4 +131,6 @@ def _nest(flat: dict[str, Any]) -> dict[str, Any]:
 def _without_none(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_none(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_without_none(item) for item in value]
     return value

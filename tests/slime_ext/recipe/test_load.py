@@ -134,7 +134,14 @@ def test_missing_and_broken_files_are_named(tmp_path: Path) -> None:
 
 
 def test_a_dumped_recipe_loads_as_the_same_recipe(tmp_path: Path, recipe: Path) -> None:
-    loaded = load_recipe(recipe, ["loss.icepop=[0.5, 2.0]", "model.chat_template_kwargs.a=1"])
+    loaded = load_recipe(
+        recipe,
+        [
+            "loss.icepop=[0.5, 2.0]",
+            "model.chat_template_kwargs.a=1",
+            'outcome.judge.endpoints=[{url="http://judge:30000/v1"}]',
+        ],
+    )
     copy = tmp_path / "copy.toml"
     copy.write_text(dump_recipe(loaded.recipe))
     assert load_recipe(copy).recipe == loaded.recipe
