@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import dataclass, field
 
 import httpx
 import orjson
@@ -38,13 +39,51 @@ class AttemptError(NoReplyError):
         self.retry_after_s = retry_after_s
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Whatever the server answered, once it is complete. `cut` if it was longer than allowed.
+
+    The payload stays out of the repr: it holds contents, and some servers repeat the key in it.
+    """
+
+    status: int
+    headers: httpx.Headers
+    payload: bytes = field(repr=False)
+    cut: bool
+
+    def reply(self) -> ChatReply:
+        """The reply in it; AttemptError by status and form, NoReplyError by content."""
+        if self.status != 200:
+            raise self._refusal()
+        if self.cut:
+            raise AttemptError("too_large", f"the body is longer than {MAX_BODY_BYTES} bytes")
+        if self.headers.get("content-encoding", "identity") != "identity":
+            raise AttemptError("bad_json", "the body is compressed, although asked not to be")
+        return read_reply(self.payload)
+
+    def _refusal(self) -> AttemptError:
+        try:
+            code = error_code(orjson.loads(self.payload))
+        except orjson.JSONDecodeError:
+            code = ""
+        detail = f"status {self.status}{code}"
+        asked = retry_after_s(self.headers.get("retry-after"), time.time())
+        if self.status == 429:
+            return AttemptError("rate_limited", detail, asked)
+        if self.status >= 500:
+            return AttemptError("server_error", detail, asked)
+        if self.status in (401, 403):
+            return AttemptError("unauthorised", detail)
+        if self.status == 404 or 300 <= self.status < 400:
+            # A redirect is not followed: that could carry the key to another host.
+            return AttemptError("not_found", detail)
+        return AttemptError("refused_request", detail)
+
+
 async def post(
     client: httpx.AsyncClient, url: str, headers: httpx.Headers, body: bytes, timeout_s: float
-) -> ChatReply:
-    """The reply to `body`; NoReplyError (AttemptError for anything but a reply's form) otherwise.
-
-    A redirect is "not_found": following it could carry the key to another host.
-    """
+) -> Answer:
+    """The answer to `body` within `timeout_s`; AttemptError "timeout" or "connect" without one."""
     try:
         async with (
             asyncio.timeout(timeout_s),
@@ -55,13 +94,7 @@ async def post(
         raise AttemptError("timeout", f"no whole reply within {timeout_s:g} s") from None
     except httpx.TransportError as error:
         raise AttemptError("connect", type(error).__name__) from None
-    if response.status_code != 200:
-        raise _refusal(response, payload)
-    if cut:
-        raise AttemptError("too_large", f"the body is longer than {MAX_BODY_BYTES} bytes")
-    if response.headers.get("content-encoding", "identity") != "identity":
-        raise AttemptError("bad_json", "the body is compressed, although asked not to be")
-    return read_reply(payload)
+    return Answer(response.status_code, response.headers, payload, cut)
 
 
 async def _read_capped(response: httpx.Response) -> tuple[bytes, bool]:
@@ -74,22 +107,3 @@ async def _read_capped(response: httpx.Response) -> tuple[bytes, bool]:
             return b"", True
         pieces.append(piece)
     return b"".join(pieces), False
-
-
-def _refusal(response: httpx.Response, payload: bytes) -> AttemptError:
-    status = response.status_code
-    try:
-        code = error_code(orjson.loads(payload))
-    except orjson.JSONDecodeError:
-        code = ""
-    detail = f"status {status}{code}"
-    asked = retry_after_s(response.headers.get("retry-after"), time.time())
-    if status == 429:
-        return AttemptError("rate_limited", detail, asked)
-    if status >= 500:
-        return AttemptError("server_error", detail, asked)
-    if status in (401, 403):
-        return AttemptError("unauthorised", detail)
-    if status == 404 or 300 <= status < 400:
-        return AttemptError("not_found", detail)
-    return AttemptError("refused_request", detail)

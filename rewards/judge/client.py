@@ -15,7 +15,7 @@ from rewards.judge.attempt import MISCONFIGURED, RETRIED, post
 from rewards.judge.completions import check_extra_body, request_body
 from rewards.judge.config import JudgeConfig
 from rewards.judge.counters import Counters
-from rewards.judge.endpoints import Endpoints, Health, History, Ticket
+from rewards.judge.endpoints import Endpoint, Endpoints, Health, History, Ticket
 from rewards.judge.places import Places
 from rewards.judge.pools import CONNECT_S, Pools
 from rewards.judge.types import ChatReply, ChatRequest, NoReplyError
@@ -47,7 +47,7 @@ class ChatClient:
         self._counters = Counters()
         self._endpoints = Endpoints(config, self._counters, clock)
         self._places = Places(config.concurrency)
-        self._pools = Pools(config.concurrency, min(CONNECT_S, config.request_timeout_s))
+        self._pools = Pools(min(CONNECT_S, config.request_timeout_s))
         # Of its own: draws from the global generator would change what a seeded run samples.
         self._jitter = random.Random()
 
@@ -144,16 +144,9 @@ class ChatClient:
         body = request_body(
             request, one.model or request.model or self._default_model, self._config.extra_body
         )
-        client = self._pools.client(proxied=one.proxied)
         settled = False
         try:
-            reply = await post(
-                client,
-                f"{one.url}/chat/completions",
-                one.headers,
-                body,
-                self._config.request_timeout_s,
-            )
+            reply = await self._attempt_at(one, body)
             settled = True
             self._endpoints.succeeded(ticket)
             return reply
@@ -167,3 +160,14 @@ class ChatClient:
             self._counters.add("attempt_s", self._clock() - ticket.sent_at)
             if not settled:
                 self._endpoints.abandoned(ticket)
+
+    async def _attempt_at(self, one: Endpoint, body: bytes) -> ChatReply:
+        async with self._pools.client(one.url, proxied=one.proxied) as client:
+            answer = await post(
+                client,
+                f"{one.url}/chat/completions",
+                one.headers,
+                body,
+                self._config.request_timeout_s,
+            )
+        return answer.reply()

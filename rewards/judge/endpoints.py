@@ -214,12 +214,7 @@ class Endpoints:
 
 
 def _endpoint(config: EndpointConfig, judge: JudgeConfig) -> Endpoint:
-    parts = urlsplit(config.url)
-    if parts.username or parts.password or parts.query or parts.fragment:
-        raise ValueError(
-            f"the judge's url at {parts.hostname} holds a user, a query or a fragment; give the "
-            "address up to /v1 alone, and the key by key_env or key_file"
-        )
+    host = _checked_host(config.url)
     key = read_key(config)
     headers: Mapping[str, str] = {
         "content-type": "application/json",
@@ -231,9 +226,30 @@ def _endpoint(config: EndpointConfig, judge: JudgeConfig) -> Endpoint:
         url=config.url.rstrip("/"),
         model=config.model,
         headers=httpx.Headers(headers),
-        proxied=not is_loopback(parts.hostname or ""),
+        proxied=not is_loopback(host),
         breaker=Breaker(judge.breaker_failures, judge.breaker_reset_s),
     )
+
+
+def _checked_host(url: str) -> str:
+    """The host of a server's address; ValueError, which quotes no secret part, if unusable."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise ValueError(
+            f"the judge's url at {host} holds a user, a query or a fragment; give the address up "
+            "to /v1 alone, and the key by key_env or key_file"
+        )
+    try:
+        host.encode("idna")
+        httpx.URL(url)
+    except (httpx.InvalidURL, UnicodeError):
+        host = ""
+    if not host or parts.path.rstrip("/").endswith("/completions"):
+        raise ValueError(
+            f"{url} is not the address of a judge; give it up to /v1, e.g. http://judge:30000/v1"
+        )
+    return host
 
 
 def is_loopback(host: str) -> bool:

@@ -1,14 +1,19 @@
-"""Pooled HTTP clients, one per event loop.
+"""Pooled HTTP clients by event loop and server, each with a single connection.
 
-One design choice: httpx connections belong to the loop that opened them, and slime makes loops of
-its own, so a pool is looked up by the running loop and dies with it.
+One design choice: a connection belongs to the loop that opened it, so clients are kept by loop; and
+each holds one connection, because httpx walks over all connections of a client several times a
+request (64 of them cost more CPU than everything else together). How many there are is bounded by
+the places for requests under way.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import weakref
+from collections import defaultdict
+from collections.abc import AsyncIterator
 
 import httpx
 
@@ -19,46 +24,59 @@ KEEPALIVE_S = 4.0
 
 
 class Pools:
-    """Clients of all loops, with at most `connections` connections each."""
+    """Idle clients of all loops; the last used is the first to be used again."""
 
-    def __init__(self, connections: int, connect_s: float = CONNECT_S) -> None:
-        self._limits = httpx.Limits(
-            max_connections=connections,
-            max_keepalive_connections=connections,
-            keepalive_expiry=KEEPALIVE_S,
-        )
+    def __init__(self, connect_s: float = CONNECT_S) -> None:
         # The attempt is timed as a whole by its caller: a read timeout starts again at each byte.
         self._timeout = httpx.Timeout(None, connect=connect_s)
+        self._limits = httpx.Limits(max_connections=1, keepalive_expiry=KEEPALIVE_S)
         self._certificates = httpx.create_ssl_context()
         self._lock = threading.Lock()
-        self._clients: weakref.WeakKeyDictionary[
-            asyncio.AbstractEventLoop, dict[bool, httpx.AsyncClient]
+        self._idle: weakref.WeakKeyDictionary[
+            asyncio.AbstractEventLoop, defaultdict[str, list[httpx.AsyncClient]]
         ] = weakref.WeakKeyDictionary()
 
-    def client(self, *, proxied: bool) -> httpx.AsyncClient:
-        """The client of the running loop; `proxied` takes proxies from the environment."""
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            of_loop = self._clients.setdefault(loop, {})
-            if proxied not in of_loop:
-                of_loop[proxied] = httpx.AsyncClient(
-                    limits=self._limits,
-                    timeout=self._timeout,
-                    trust_env=proxied,
-                    verify=self._certificates,
-                )
-            return of_loop[proxied]
+    @contextlib.asynccontextmanager
+    async def client(self, server: str, *, proxied: bool) -> AsyncIterator[httpx.AsyncClient]:
+        """A client for one request to `server`; `proxied` takes proxies from the environment.
+
+        It is kept for the next one, unless the request was cancelled or ended in an error of
+        transport.
+        """
+        idle = self._of_this_loop(server)
+        client = idle.pop() if idle else self._new(proxied)
+        try:
+            yield client
+        except BaseException:
+            await client.aclose()
+            raise
+        idle.append(client)
 
     async def aclose(self) -> None:
-        """Close the clients of the running loop and of every other loop that still runs."""
+        """Close the idle clients of the running loop and of every other loop that still runs."""
         here = asyncio.get_running_loop()
         with self._lock:
-            loops = list(self._clients.items())
-            self._clients.clear()
-        for loop, of_loop in loops:
-            for client in of_loop.values():
+            loops = list(self._idle.items())
+            self._idle.clear()
+        for loop, servers in loops:
+            for client in (one for idle in servers.values() for one in idle):
                 if loop is here:
                     await client.aclose()
                 elif loop.is_running():
                     work = asyncio.run_coroutine_threadsafe(client.aclose(), loop)
                     await asyncio.wrap_future(work)
+
+    def _of_this_loop(self, server: str) -> list[httpx.AsyncClient]:
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            if loop not in self._idle:
+                self._idle[loop] = defaultdict(list)
+            return self._idle[loop][server]
+
+    def _new(self, proxied: bool) -> httpx.AsyncClient:
+        return httpx.AsyncClient(
+            limits=self._limits,
+            timeout=self._timeout,
+            trust_env=proxied,
+            verify=self._certificates,
+        )
