@@ -53,9 +53,10 @@ def shortened(text: str, head: int = ANSWER_HEAD, tail: int = ANSWER_TAIL) -> st
     return text[:head] + note + (text[-tail:] if tail else "")
 
 
-def fenced(label: str, text: str, code: str) -> str:
-    """`text` between two lines that carry `code`, which the text does not hold.
+def fenced(label: str, text: str) -> str:
+    """`text` between two lines that name it.
 
-    `text` has been through `visible`, so that "\\n" is its only line end.
+    The label of a candidate's text holds a code which the text does not, so that it cannot close
+    its fence. `text` has been through `visible`, so that "\\n" is its only line end.
     """
-    return f"=== {label} {code} begins ===\n{text}\n=== {label} {code} ends ==="
+    return f"=== {label} begins ===\n{text}\n=== {label} ends ==="

@@ -55,9 +55,9 @@ class LongRlvr(AskingProtocol):
         """The rules of comparison."""
         return _INSTRUCTIONS
 
-    def material(self, task: Task, code: str) -> str:
+    def material(self, task: Task) -> str:
         """The passages, then question and gold answer."""
-        return f"{passages(task, code)}\n\n{super().material(task, code)}"
+        return f"{passages(task)}\n\n{super().material(task)}"
 
     def reply_form(self, code: str) -> str:
         """An explanation and a bracketed verdict."""
@@ -85,7 +85,7 @@ class LongRlvr(AskingProtocol):
         return found
 
 
-def passages(task: Task, code: str, limit: int = MAX_PASSAGES) -> str:
+def passages(task: Task, limit: int = MAX_PASSAGES) -> str:
     """The gold chunks of `task`, in their order, at most `limit` characters of text in all.
 
     A chunk that does not fit any more is left out; where none fits, the first is cut. A line says
@@ -107,4 +107,4 @@ def passages(task: Task, code: str, limit: int = MAX_PASSAGES) -> str:
     if not shown:
         return "No passage of the document is at hand; go by the reference answer."
     head = f"Passages with the answer: {len(shown)} of {len(gold)}{note}."
-    return "\n".join([head, *(fenced(f"passage {n}", text, code) for n, text in shown.items())])
+    return "\n".join([head, *(fenced(f"passage {n}", text) for n, text in shown.items())])
