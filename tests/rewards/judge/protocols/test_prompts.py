@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewards.judge.config import JudgeConfig
+from rewards.judge.protocols import codes
 from rewards.judge.protocols.codes import make_code
 from rewards.judge.protocols.fence import ANSWER_HEAD, ANSWER_TAIL, shortened, visible
 from rewards.judge.protocols.longrlvr import MAX_PASSAGES, passages
@@ -120,12 +121,13 @@ def test_the_code_is_in_nothing_the_judge_could_quote(answer):
         assert code not in text.casefold()
 
 
-def test_a_code_that_the_answer_holds_is_replaced():
-    guessed = make_code("v/1", Task(id="q", question="q", answer="a"), "Rome")
-    spread = " ".join(guessed.upper())
-    for length in range(40):
-        answer = f"{spread}{'.' * length}"
-        assert make_code("v/1", Task(id="q", question="q", answer="a"), answer) != guessed
+@pytest.mark.parametrize("between", ["z", " Z. ", "\uff3a"])
+def test_a_code_that_the_answer_holds_in_any_dress_is_never_drawn(monkeypatch, between):
+    """Two digits instead of six, and an answer that lists every code but one."""
+    monkeypatch.setattr(codes, "CODE_LENGTH", 2)
+    pairs = [f"{n:02x}" for n in range(256) if n != 0x7C]
+    answer = between.join(f"{pair[0].upper()}\u200b{pair[1]}" for pair in pairs)
+    assert make_code("v", Task(id="q", question="q", answer="z"), answer) == "7c"
 
 
 def test_the_code_depends_on_everything_that_is_judged():
