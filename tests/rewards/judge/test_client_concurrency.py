@@ -11,6 +11,7 @@ from rewards.judge.client import ChatClient
 from rewards.judge.config import JudgeConfig
 from rewards.judge.types import ChatRequest, NoReplyError
 from tests.fakes.judge import HANG, FakeJudge, fake_judge, status
+from tests.fakes.timing import FakeTime
 
 REQUEST = ChatRequest(({"role": "user", "content": "Is it right?"},), "m", 0.0, 64)
 
@@ -114,3 +115,16 @@ async def test_a_judge_that_goes_and_comes_back_is_found_again() -> None:
         await judge.aclose()
     assert len(replies) == 20
     assert judge.health() == {fake.url: "closed"}
+
+
+async def test_a_retry_goes_before_requests_that_have_not_begun() -> None:
+    with fake_judge(latency_s=0.02) as fake:
+        fake.plan.append(status(503))
+        config = JudgeConfig.model_validate({"endpoints": [{"url": fake.url}], "concurrency": 1})
+        judge = ChatClient(config, "default", sleep=FakeTime().sleep)
+        requests = [
+            ChatRequest(({"role": "user", "content": name},), "m", 0.0, 64) for name in "abcd"
+        ]
+        await asyncio.gather(*(judge.chat(request) for request in requests))
+        await judge.aclose()
+    assert [body["messages"][0]["content"] for body in fake.bodies] == ["a", "b", "a", "c", "d"]

@@ -61,6 +61,16 @@ async def test_another_server_stands_in_without_a_wait(code: int) -> None:
     assert well.calls == 4
 
 
+async def test_a_sick_server_is_not_asked_twice_while_a_busy_one_is_well() -> None:
+    with fake_judge() as sick, fake_judge(latency_s=0.05) as busy:
+        sick.default = status(503)
+        judge = client(FakeTime(), sick, busy, breaker_failures=100, attempts=2)
+        replies = await asyncio.gather(*(judge.chat(REQUEST) for _ in range(12)))
+        await judge.aclose()
+    assert len(replies) == busy.calls == 12
+    assert sick.calls > 1
+
+
 async def test_a_server_that_is_down_is_replaced() -> None:
     with fake_judge() as sick, fake_judge() as well:
         sick.down = True
