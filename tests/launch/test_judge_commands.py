@@ -18,6 +18,7 @@ import httpx
 import pytest
 import tyro
 
+from launch.cli.judge_check import judge_check
 from launch.cli.serve_judge import serve_judge
 from slime_ext.errors import ExplainedError
 from tests.fakes.judge import HANG, FakeJudge, fake_judge
@@ -163,3 +164,64 @@ def test_a_taken_port_is_named(unused_tcp_port: int) -> None:
         pytest.raises(ExplainedError, match=f"{unused_tcp_port}.*--port"),
     ):
         tyro.cli(serve_judge, args=[LAB, "--port", str(unused_tcp_port)])
+
+
+def always(word: str):
+    def reply(messages: Sequence[Mapping[str, str]]) -> str:
+        return says_yes(messages).replace(": yes", f": {word}")
+
+    return reply
+
+
+def labelled(path: Path) -> str:
+    rows = [
+        {"question": f"q{n}", "answer": "a", "candidate": f"b{n}", "label": label}
+        for n in range(6)
+        for label in (["right", "wrong"][n % 2],)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows) + "oops\n")
+    return str(path)
+
+
+def test_judge_check_compares_judges_and_fails_the_gullible_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows, report = labelled(tmp_path / "rows.jsonl"), tmp_path / "report.json"
+    with fake_judge(always("yes")) as soft, fake_judge(always("no")) as hard:
+        judges = [
+            *("--judge", f"name=soft,url={soft.url},attempts=1"),
+            *("--judge", f"name=hard,url={hard.url},attempts=1"),
+        ]
+        limit = ["--max-false-yes", "0.05"]
+        words = [rows, *judges, *limit, "--attacks", "--json", str(report)]
+        assert tyro.cli(judge_check, args=words) == 1
+        out = capsys.readouterr().out
+        assert "skipped 1 of 7 lines: line 7: not JSON" in out
+        assert "soft: says yes to 3 of 3 wrong answers" in out
+        assert "hard: says" not in out
+        only_hard = [rows, *judges[2:], *limit, "--no-probes"]
+        assert tyro.cli(judge_check, args=only_hard) == 0
+    found = json.loads(report.read_text())
+    one, other = found["judges"]
+    assert (found["rows"], found["skipped"]) == (6, {"not JSON": 1})
+    assert (one["name"], one["false_yes_rate"]["value"]) == ("soft", 1.0)
+    assert one["agreement"] == {"true_yes": 3, "false_yes": 3, "false_no": 0, "true_no": 0}
+    assert (other["false_no_rate"]["value"], other["kappa"]) == (1.0, 0.0)
+    assert other["attacks"]["share"]["hits"] == 0
+    assert other["attacks"]["by_template"]["label"]["n"] == 3
+
+
+def test_judge_check_does_not_pass_a_judge_that_decided_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with fake_judge(lambda _: "Hmm.") as mute:
+        words = [labelled(tmp_path / "rows.jsonl"), "--endpoint", mute.url, "--model", "mute"]
+        assert tyro.cli(judge_check, args=[*words, "--max-false-yes", "0.05"]) == 1
+    out = capsys.readouterr().out
+    assert "cannot be checked" in out
+    assert "no verdict: unparsable" in out
+
+
+def test_judge_check_without_a_judge_says_what_to_type(tmp_path: Path) -> None:
+    with pytest.raises(ExplainedError, match="--endpoint URL"):
+        tyro.cli(judge_check, args=[labelled(tmp_path / "rows.jsonl")])

@@ -57,6 +57,8 @@ class Service:
     async def evaluate(self, request: Request) -> Response:
         """Score one response, or several."""
         self._admit(request)
+        # Before the body is read: a full service should not hold more of them.
+        self.scoring.require_room()
         settings = self.settings
         body = await read_json(request, settings.max_body_bytes, settings.body_timeout_s)
         if is_released(body):

@@ -83,8 +83,9 @@ class Scoring:
                 "--set data.missing_gold=outcome_only",
             )
 
-    @contextlib.contextmanager
-    def _taken_in(self, count: int) -> Iterator[None]:
+    def require_room(self, count: int = 1) -> None:
+        """RefusedError 503 where `count` more responses would be too many, 422 where they always
+        will be."""
         settings = self.settings
         capacity = settings.concurrency + settings.waiting
         if count > capacity:
@@ -93,6 +94,10 @@ class Scoring:
             raise RefusedError(
                 503, f"{self.outstanding} responses wait already", settings.retry_after_s
             )
+
+    @contextlib.contextmanager
+    def _taken_in(self, count: int) -> Iterator[None]:
+        self.require_room(count)
         self.outstanding += count
         try:
             yield
