@@ -44,7 +44,7 @@ class Judge:
                 "--set 'outcome.judge.endpoints=[{url=\"http://HOST:30000/v1\"}]'"
             )
         self._config = config
-        self._protocol = protocol = make_protocol(config.protocol)
+        self._protocol = protocol = make_protocol(config.protocol, config.structured)
         self._model = config.model or protocol.model
         self._format = protocol.response_format() if config.structured else None
         if config.structured and self._format is None:
@@ -128,7 +128,7 @@ class Judge:
         read = self._protocol.read_structured if self._format else self._protocol.read
         decided = read(reply, task, answer)
         if decided.value is not None:
-            prompt = f"{self._protocol.name}/{self._protocol.version}"
+            prompt = self._protocol.version
             record = VerdictRecord(
                 self._model, prompt, reply.prompt_tokens, reply.completion_tokens
             )

@@ -42,7 +42,7 @@ class VerdictRecord:
 
     model: str
     prompt: str
-    """Protocol and version, e.g. "longrlvr/1"."""
+    """Version of the protocol, e.g. "longrlvr/1"."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     time: float = field(default_factory=time.time)

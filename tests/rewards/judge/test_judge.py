@@ -78,7 +78,7 @@ class ScriptedClient:
 def client(monkeypatch: pytest.MonkeyPatch) -> ScriptedClient:
     scripted = ScriptedClient()
     monkeypatch.setattr(judge_module, "ChatClient", scripted)
-    monkeypatch.setattr(judge_module, "make_protocol", lambda _: YesNo())
+    monkeypatch.setattr(judge_module, "make_protocol", lambda *_: YesNo())
     return scripted
 
 
@@ -167,9 +167,9 @@ def test_the_prompt_version_and_form_are_part_of_the_key(
     keys = {Judge(config()).key(messages)}
     for changed in ({"version": "2"}, {"name": "other"}):
         protocol = type("Changed", (YesNo,), changed)
-        monkeypatch.setattr(judge_module, "make_protocol", lambda _, p=protocol: p())
+        monkeypatch.setattr(judge_module, "make_protocol", lambda *_, p=protocol: p())
         keys.add(Judge(config()).key(messages))
-    monkeypatch.setattr(judge_module, "make_protocol", lambda _: Structured())
+    monkeypatch.setattr(judge_module, "make_protocol", lambda *_: Structured())
     keys |= {Judge(config(structured=form)).key(messages) for form in (False, True)}
     assert len(keys) == 4
 
@@ -222,7 +222,7 @@ async def test_a_shared_failure_is_counted_for_each(client: ScriptedClient) -> N
 async def test_structured_replies_are_asked_for_and_read_as_such(
     client: ScriptedClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(judge_module, "make_protocol", lambda _: Structured())
+    monkeypatch.setattr(judge_module, "make_protocol", lambda *_: Structured())
     client.say = "{yes}"
     async with judging(structured=True) as judge:
         assert await judge.verdict(TASK, "Rhine") == verdict(1.0)
