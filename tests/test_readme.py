@@ -10,6 +10,7 @@ import pytest
 
 from launch.cli.main import COMMANDS, main
 from rewards.registry import REWARDS
+from slime_ext.recipe.load import load_recipe
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -33,6 +34,16 @@ def test_the_reward_of_your_own_passes_check(
     out = capsys.readouterr().out
     assert ended.value.code == 0, out
     assert "short 1.00" in out
+
+
+def test_the_judge_section_is_a_valid_recipe_part(tmp_path: Path) -> None:
+    section = re.search(r"```toml\n(\[outcome\].*?)```", README, re.DOTALL)
+    assert section is not None
+    path = tmp_path / "judged.toml"
+    lab = (ROOT / "configs" / "embedded" / "lab.toml").read_text()
+    path.write_text(lab + "\n" + section[1])
+    judge = load_recipe(path).recipe.outcome.judge
+    assert judge.endpoints[0].key_env == "JUDGE_KEY"
 
 
 def test_commands_rewards_and_targets_that_are_named_exist() -> None:

@@ -8,11 +8,19 @@ import sys
 import tyro
 
 from launch.cli.check import check
+from launch.cli.judge_check import judge_check
+from launch.cli.serve_judge import serve_judge
 from launch.cli.show import show
 from launch.cli.train import train
 from slime_ext.errors import ExplainedError
 
-COMMANDS = {"train": train, "show": show, "check": check}
+COMMANDS = {
+    "train": train,
+    "show": show,
+    "check": check,
+    "serve-judge": serve_judge,
+    "judge-check": judge_check,
+}
 
 NO_FAULT_OF_OURS = {
     errno.ENOSPC: "free space and give the same command: a run goes on from its newest checkpoint",

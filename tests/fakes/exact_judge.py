@@ -1,11 +1,14 @@
-"""What a perfect stand-in judge says to our prompts: right where the two texts are the same."""
+"""What a perfect stand-in judge says to our prompts: right where the answers are the same."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 
-_FENCED = re.compile(r"=== (reference|candidate) answer \w+ begins ===\n(.*?)\n=== ", re.DOTALL)
+_FENCED = re.compile(
+    r"=== (reference|candidate) answers?(?: \w+)? begins ===\n(.*?)\n=== \1 answers?(?: \w+)? ends",
+    re.DOTALL,
+)
 _VERDICT = re.compile(r"^correct (\w+): yes$", re.MULTILINE)
 
 
@@ -15,5 +18,6 @@ def exact_reply(messages: Sequence[Mapping[str, str]]) -> str:
     found = dict(_FENCED.findall(text))
     code = _VERDICT.search(text)
     assert code is not None, "the prompt of aa_lcr has another form; adapt this stand-in"
-    same = "yes" if found["candidate"].strip() == found["reference"].strip() else "no"
+    references = [line.strip() for line in found["reference"].splitlines()]
+    same = "yes" if found["candidate"].strip() in references else "no"
     return f"final answer: as given\nreasoning: compared\ncorrect {code[1]}: {same}"
