@@ -6,13 +6,14 @@ could not be quoted into a verdict. Everything else that looks like one is taken
 
 from __future__ import annotations
 
+import functools
 import re
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
 from rewards.judge.protocols.base import Protocol
-from rewards.judge.protocols.codes import make_code
+from rewards.judge.protocols.codes import CODE_LENGTH, make_code
 from rewards.judge.protocols.fence import fenced, shortened, visible
 from rewards.judge.protocols.objects import RESPONSE_FORMAT, find_objects, object_form
 from rewards.judge.protocols.replies import decide
@@ -92,6 +93,16 @@ def is_plain(answer: str) -> bool:
 _DECORATION = str.maketrans("", "", "*_`\"'()[]{}")
 
 
+@functools.cache
+def _line_pattern(label: str, values: tuple[str, ...]) -> re.Pattern[str]:
+    """Any code in its place: compiled for each code, the pattern cost more than all the reading."""
+    code = f"[0-9a-f]{{{CODE_LENGTH}}}"
+    return re.compile(
+        rf"(?:[-#+] *|\d+[.)] *)?{label} *({code})? *[:：] *({'|'.join(values)}) *({code})? *\.?",
+        re.IGNORECASE,
+    )
+
+
 def find_lines(
     words: str, label: str, values: Mapping[str, float], code: str, bare: bool
 ) -> list[float | None]:
@@ -99,16 +110,16 @@ def find_lines(
 
     The code may stand before the colon or after the value. Case does not matter.
     """
-    line_of = re.compile(
-        rf"(?:[-#+] *|\d+[.)] *)?{label} *({code})? *[:：] *({'|'.join(values)}) *({code})? *\.?",
-        re.IGNORECASE,
-    )
+    line_of = _line_pattern(label, tuple(values))
     found: list[float | None] = []
     for line in words.splitlines():
         if len(line) > _LINE_LIMIT or not (":" in line or "：" in line):
             continue
         match = line_of.fullmatch(" ".join(line.translate(_DECORATION).split()))
-        if match and (bare or match[1] or match[3]):
+        if match is None:
+            continue
+        codes = {given.lower() for given in (match[1], match[3]) if given}
+        if codes == {code} or (bare and not codes):
             found.append(values[match[2].lower()])
     return found
 
