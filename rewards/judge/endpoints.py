@@ -6,7 +6,6 @@ answers at once, so it always has the fewest requests under way and would otherw
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import threading
 from collections.abc import Callable, Mapping
@@ -22,6 +21,7 @@ from rewards.judge.breaker import Breaker
 from rewards.judge.config import EndpointConfig, JudgeConfig
 from rewards.judge.counters import Counters
 from rewards.judge.keys import read_key
+from rewards.judge.pools import is_proxied
 from rewards.judge.types import NoReplyError, NoReplyReason
 
 log = logging.getLogger("rewards.judge")
@@ -226,7 +226,7 @@ def _endpoint(config: EndpointConfig, judge: JudgeConfig) -> Endpoint:
         url=config.url.rstrip("/"),
         model=config.model,
         headers=httpx.Headers(headers),
-        proxied=not is_loopback(host),
+        proxied=is_proxied(urlsplit(config.url).scheme, host),
         breaker=Breaker(judge.breaker_failures, judge.breaker_reset_s),
     )
 
@@ -250,11 +250,3 @@ def _checked_host(url: str) -> str:
             f"{url} is not the address of a judge; give it up to /v1, e.g. http://judge:30000/v1"
         )
     return host
-
-
-def is_loopback(host: str) -> bool:
-    """Whether `host` is this machine, which no proxy can reach."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -1,21 +1,25 @@
-"""Pooled HTTP clients by event loop and server, each with a single connection.
+"""HTTP clients by event loop and server, each with a single connection.
 
 One design choice: a connection belongs to the loop that opened it, so clients are kept by loop; and
-each holds one connection, because httpx walks over all connections of a client several times a
-request (64 of them cost more CPU than everything else together). How many there are is bounded by
-the places for requests under way.
+each holds one connection, because a client with many walks over all of them several times a request
+(64 of them cost more CPU than everything else together). How many there are is bounded by the
+places for requests under way.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import threading
+import urllib.request
 import weakref
 from collections import defaultdict
 from collections.abc import AsyncIterator
 
 import httpx
+
+from rewards.judge.connection import Connection
 
 CONNECT_S = 10.0
 """A server that does not accept within this is down; the whole attempt may take far longer."""
@@ -29,7 +33,6 @@ class Pools:
     def __init__(self, connect_s: float = CONNECT_S) -> None:
         # The attempt is timed as a whole by its caller: a read timeout starts again at each byte.
         self._timeout = httpx.Timeout(None, connect=connect_s)
-        self._limits = httpx.Limits(max_connections=1, keepalive_expiry=KEEPALIVE_S)
         self._certificates = httpx.create_ssl_context()
         self._lock = threading.Lock()
         self._idle: weakref.WeakKeyDictionary[
@@ -38,7 +41,7 @@ class Pools:
 
     @contextlib.asynccontextmanager
     async def client(self, server: str, *, proxied: bool) -> AsyncIterator[httpx.AsyncClient]:
-        """A client for one request to `server`; `proxied` takes proxies from the environment.
+        """A client for one request to `server`; `proxied` takes the proxy of the environment.
 
         It is kept for the next one, unless the request was cancelled or ended in an error of
         transport.
@@ -74,9 +77,24 @@ class Pools:
             return self._idle[loop][server]
 
     def _new(self, proxied: bool) -> httpx.AsyncClient:
-        return httpx.AsyncClient(
-            limits=self._limits,
-            timeout=self._timeout,
-            trust_env=proxied,
-            verify=self._certificates,
-        )
+        if not proxied:
+            direct = Connection(self._certificates, KEEPALIVE_S)
+            return httpx.AsyncClient(transport=direct, timeout=self._timeout, trust_env=False)
+        # Through a proxy httpx speaks itself; see connection.py why it may not reuse a connection.
+        once = httpx.Limits(max_connections=1, max_keepalive_connections=0)
+        return httpx.AsyncClient(limits=once, timeout=self._timeout, verify=self._certificates)
+
+
+def is_proxied(scheme: str, host: str) -> bool:
+    """Whether the environment names a proxy for `host`; never for this machine."""
+    proxies = urllib.request.getproxies()
+    if not (proxies.get(scheme) or proxies.get("all")) or _is_loopback(host):
+        return False
+    return not urllib.request.proxy_bypass(host)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -274,6 +274,22 @@ async def test_a_proxy_is_not_asked_for_this_machine(monkeypatch: pytest.MonkeyP
         await judge.aclose()
 
 
+async def test_a_proxy_is_asked_for_other_machines_on_a_connection_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    with fake_judge() as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url.removesuffix("/v1"))
+        config = JudgeConfig(endpoints=(EndpointConfig(url="http://judge.invalid/v1"),))
+        judge = ChatClient(config, "default", sleep=FakeTime().sleep)
+        for _ in range(2):
+            with pytest.raises(NoReplyError, match="status 404"):
+                await judge.chat(REQUEST)
+        await judge.aclose()
+    assert proxy.connections == 2
+
+
 async def test_the_model_of_a_server_wins() -> None:
     with fake_judge() as fake:
         endpoint = EndpointConfig(url=fake.url, model="its own name")

@@ -86,10 +86,14 @@ def test_a_key_that_could_not_be_a_header_is_refused_unquoted(
     assert KEY not in str(caught.value)
 
 
-def locals_of(error: BaseException) -> list[str]:
-    """What a traceback with local variables would print of every frame but this file's."""
-    trace = traceback.TracebackException.from_exception(error, capture_locals=True)
-    return [repr(frame.locals) for frame in trace.stack if frame.filename != __file__]
+def locals_of(error: BaseException | None) -> list[str]:
+    """What a traceback with local variables could print, of every frame but this file's."""
+    shown: list[str] = []
+    while error is not None:
+        trace = traceback.TracebackException.from_exception(error, capture_locals=True)
+        shown += [repr(frame.locals) for frame in trace.stack if frame.filename != __file__]
+        error = error.__context__
+    return shown
 
 
 async def test_the_key_reaches_the_server_and_nothing_else(
@@ -104,11 +108,15 @@ async def test_the_key_reaches_the_server_and_nothing_else(
         await judge.chat(REQUEST)
         with pytest.raises(NoReplyError) as caught:
             await judge.chat(REQUEST)
+        fake.plan.append(RESET)
+        with pytest.raises(NoReplyError) as cut:
+            await ChatClient(config.model_copy(update={"attempts": 1}), "m").chat(REQUEST)
         await judge.aclose()
-    assert [headers["authorization"] for headers in fake.headers] == [f"Bearer {KEY}"] * 4
+    assert [headers["authorization"] for headers in fake.headers] == [f"Bearer {KEY}"] * 5
     assert "invalid_api_key" in caught.value.detail
-    shown = [str(caught.value), *locals_of(caught.value)]
+    shown = [str(caught.value), *locals_of(caught.value), *locals_of(cut.value)]
     shown += [repr(judge), repr(judge._endpoints._all), repr(judge.counters()), repr(config)]
     shown += [record.getMessage() + repr(record.__dict__) for record in caplog.records]
-    assert len(shown) > 20
+    assert any("status 401" in text for text in shown)
+    assert any("ReadError" in text for text in shown)
     assert not [text for text in shown if KEY in text]
