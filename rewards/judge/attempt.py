@@ -92,6 +92,8 @@ async def post(
             payload, cut = await _read_capped(response)
     except TimeoutError:
         raise AttemptError("timeout", f"no whole reply within {timeout_s:g} s") from None
+    except httpx.ConnectError as error:
+        raise AttemptError("connect", str(error)) from None
     except httpx.TransportError as error:
         raise AttemptError("connect", type(error).__name__) from None
     return Answer(response.status_code, response.headers, payload, cut)

@@ -186,6 +186,7 @@ async def test_a_server_that_refuses_connections() -> None:
         judge = client(fake, attempts=3)
         error = await failure(judge)
         assert error.reason == "connect"
+        assert "Connect call failed" in error.detail
         assert judge.counters()["attempt_failed/connect"] == 3
         fake.down = False
         assert (await judge.chat(REQUEST)).content == "stand-in reply"
