@@ -25,6 +25,7 @@ from rewards.judge.config import JudgeConfig
 from rewards.judge.protocols.registry import make_protocol
 from rewards.judge.single_flight import SingleFlight
 from rewards.judge.store import VerdictRecord
+from rewards.judge.turns import Turns
 from rewards.judge.types import ChatRequest, NoReplyError
 from rewards.types import Task
 from rewards.verdicts import Verdict, no_verdict, verdict
@@ -60,6 +61,7 @@ class Judge:
         self._client = ChatClient(config, self._model)
         self._cache = open_cache(config.cache)
         self._flight: SingleFlight[Verdict] = SingleFlight()
+        self._turns = Turns()
         self._lock = threading.RLock()
         self._counts: Counter[str] = Counter()
         self._latency_s = 0.0
@@ -73,6 +75,7 @@ class Judge:
         """
         if not answer.strip():
             return self._counted(verdict(0.0), "empty_answers")
+        await self._turns.take()
         messages = self._protocol.messages(task, answer)
         key = self.key(messages)
         try:

@@ -82,6 +82,12 @@ def client(monkeypatch: pytest.MonkeyPatch) -> ScriptedClient:
     return scripted
 
 
+async def passes(times: int) -> None:
+    """Let the event loop go round."""
+    for _ in range(times):
+        await asyncio.sleep(0)
+
+
 def config(**changes: Any) -> JudgeConfig:
     return JudgeConfig(**({"endpoints": [EndpointConfig(url=URL)]} | changes))
 
@@ -236,9 +242,9 @@ async def test_a_cancelled_leader_hands_over(client: ScriptedClient) -> None:
     client.gate = never.wait  # type: ignore[assignment]
     async with judging() as judge:
         first = asyncio.create_task(judge.verdict(TASK, "Rhine"))
-        await asyncio.sleep(0)
+        await passes(10)
         others = [asyncio.create_task(judge.verdict(TASK, "Rhine")) for _ in range(3)]
-        await asyncio.sleep(0)
+        await passes(10)
         client.gate = None
         first.cancel()
         assert await asyncio.gather(*others) == [verdict(1.0)] * 3
@@ -249,10 +255,11 @@ async def test_a_cancelled_leader_hands_over(client: ScriptedClient) -> None:
 
 async def test_a_cancelled_waiter_leaves_the_call_alone(client: ScriptedClient) -> None:
     async with judging() as judge:
+        client.gate = lambda: asyncio.sleep(0.2)
         first = asyncio.create_task(judge.verdict(TASK, "Rhine"))
-        await asyncio.sleep(0)
+        await passes(10)
         second = asyncio.create_task(judge.verdict(TASK, "Rhine"))
-        await asyncio.sleep(0)
+        await passes(10)
         second.cancel()
         assert await first == verdict(1.0)
         with pytest.raises(asyncio.CancelledError):
@@ -265,7 +272,7 @@ async def test_all_cancelled_at_once_ask_nobody_again(client: ScriptedClient) ->
     client.gate = never.wait  # type: ignore[assignment]
     async with judging() as judge:
         tasks = [asyncio.create_task(judge.verdict(TASK, "Rhine")) for _ in range(4)]
-        await asyncio.sleep(0.01)
+        await passes(20)
         for task in tasks:
             task.cancel()
         done = await asyncio.gather(*tasks, return_exceptions=True)
@@ -341,6 +348,18 @@ def test_a_loop_that_ends_mid_call_hands_over_to_another(client: ScriptedClient)
     assert asyncio.run(judge.verdict(TASK, "Rhine")) == verdict(1.0)
     thread.join(20)
     assert len(client.requests) == 2
+
+
+async def test_a_burst_does_not_hold_the_first_request_back(client: ScriptedClient) -> None:
+    async with judging() as judge:
+        tasks = [asyncio.create_task(judge.verdict(TASK, f"answer {n}")) for n in range(500)]
+        await passes(20)
+        assert 5 <= len(client.requests) <= 20
+        for task in tasks[100:200]:
+            task.cancel()
+        done = await asyncio.gather(*tasks, return_exceptions=True)
+        assert sum(isinstance(one, asyncio.CancelledError) for one in done) == 100
+        assert done.count(verdict(0.0)) == 400
 
 
 async def test_counters_only_grow_and_add_up(client: ScriptedClient) -> None:
