@@ -28,6 +28,8 @@ log = logging.getLogger("rewards.judge")
 
 SICK = RETRIED - {"rate_limited"} | MISCONFIGURED | {"bad_json", "too_large"}
 """Failures that count against an endpoint; 429 rests it instead, 400 is the request's own."""
+LATELY_S = 1.0
+"""A server that answered within so many seconds before a few error statuses is taken for up."""
 Health = Literal["closed", "open", "half_open", "resting"]
 
 
@@ -82,6 +84,7 @@ class Endpoints:
             )
         self._all = [_endpoint(one, config) for one in config.endpoints]
         self._longest_rest_s = config.deadline_s
+        self._breaker_failures = config.breaker_failures
         self._counters = counters
         self._clock = clock
         self._chosen = 0
@@ -132,6 +135,9 @@ class Endpoints:
                 ):
                     return 0.0
             passing = error.reason != "rate_limited" and one.last_success > ticket.sent_at
+            # The last request of a batch has no others beside it to tell by.
+            if error.reason == "server_error" and one.breaker.in_a_row < self._breaker_failures:
+                passing = passing or now - one.last_success < LATELY_S
             return bound_s(failures, answers_others=passing)
 
     def succeeded(self, ticket: Ticket) -> None:

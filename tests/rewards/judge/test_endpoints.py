@@ -203,3 +203,21 @@ def test_an_address_that_cannot_be_used_is_named(url: str, complaint: str) -> No
     with pytest.raises(ValueError, match=complaint) as caught:
         ChatClient(config, "default")
     assert "hunter2" not in str(caught.value)
+
+
+async def test_the_last_request_of_a_batch_is_retried_quickly() -> None:
+    timing = FakeTime()
+    with fake_judge() as fake:
+        judge = client(timing, fake, attempts=4)
+        await judge.chat(REQUEST)
+        fake.plan.extend([status(503)] * 3)
+        await judge.chat(REQUEST)
+        quick = list(timing.waits)
+        timing.now += 10.0
+        fake.plan.extend([status(503)] * 3)
+        await judge.chat(REQUEST)
+        await judge.aclose()
+    assert len(quick) == 3
+    assert max(quick) <= 0.05
+    assert len(timing.waits) == 6
+    assert max(timing.waits) > 0.05
