@@ -14,6 +14,7 @@ from rewards.judge.connection import Connection
 from rewards.judge.pools import is_proxied
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n"
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\no\r\n1\r\nk\r\n0\r\n\r\n"
 
 
@@ -36,6 +37,8 @@ class Server:
                     break
                 writer.write(answer)
                 await writer.drain()
+                if answer == CONTINUE:
+                    await reader.read()
                 if b"connection: close" in answer or not (
                     b"-length" in answer or b"chunked" in answer
                 ):
@@ -61,9 +64,7 @@ async def ask(client: httpx.AsyncClient) -> str:
     return (await client.post("/", content=b"question")).text
 
 
-@pytest.mark.parametrize(
-    "answer", [OK + b"ok", CHUNKED, b"HTTP/1.1 100 Continue\r\n\r\n" + CHUNKED]
-)
+@pytest.mark.parametrize("answer", [OK + b"ok", CHUNKED, CONTINUE + CHUNKED])
 async def test_a_connection_is_used_again(answer: bytes) -> None:
     async with served(answer, answer, answer) as (server, client):
         assert [await ask(client) for _ in range(3)] == ["ok"] * 3
@@ -111,6 +112,26 @@ async def test_bytes_that_come_unasked_are_never_the_next_answer() -> None:
         await asyncio.sleep(0.05)
         assert await ask(client) == "ok"
     listening.close()
+
+
+async def test_bytes_that_come_while_a_response_is_read_are_left_over_too() -> None:
+    async with served(OK + b"ok", OK + b"ok") as (server, client):
+        async with client.stream("POST", "/", content=b"question") as response:
+            pieces = response.stream.__aiter__()
+            assert [piece async for piece in pieces] == [b"ok"]
+            client._transport._wire.data_received(OK + b"no")
+        assert await ask(client) == "ok"
+    assert server.connections == 2
+
+
+async def test_the_answer_to_a_cancelled_request_is_never_the_next_answer() -> None:
+    async with served(CONTINUE, OK + b"ok") as (server, client):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await ask(client)
+        assert client._transport._wire is None
+        assert await ask(client) == "ok"
+    assert server.connections == 2
 
 
 async def test_an_idle_connection_is_not_trusted_for_ever() -> None:
