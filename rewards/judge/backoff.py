@@ -2,7 +2,7 @@
 
 One design choice: full jitter (a uniform draw from zero to a doubling bound), because equal waits
 send the requests that failed together back together. Where the endpoint has answered others in the
-meantime the bound is 50 ms and does not double: the fault was this request's, and the limit on
+meantime the bound is 20 ms and does not double: the fault was this request's, and the limit on
 requests under way already bounds the load.
 """
 
@@ -15,7 +15,7 @@ from email.utils import parsedate_to_datetime
 from rewards.judge.config import MAX_BACKOFF_S
 
 BASE_S = 0.5
-QUICK_S = 0.05
+QUICK_S = 0.02
 """Not doubled: chance fails as often after a long wait, and at 20% errors one request in a thousand
 kept its whole batch waiting for seconds."""
 

@@ -184,6 +184,7 @@ def main() -> None:
         "judge_samples_per_s": SAMPLES / wall,
         "judge_share_of_limit": NEEDED / wall / LIMIT,
         "judge_samples_per_s_without_dedup": SAMPLES / median_wall(single),
+        "judge_share_of_limit_without_dedup": SAMPLES / median_wall(single) / LIMIT,
         "judge_samples_per_s_synchronous": serial,
         "judge_speedup_over_synchronous": SAMPLES / wall / serial,
         "judge_cpu_ms_per_sample": cpu_ms,

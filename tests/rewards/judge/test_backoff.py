@@ -13,7 +13,7 @@ NOON = 1_735_732_800.0  # Wed, 01 Jan 2025 12:00:00 GMT
 
 def test_bounds_double_up_to_the_longest_wait() -> None:
     assert [bound_s(n, answers_others=False) for n in range(1, 7)] == [0.5, 1, 2, 4, 8, 8]
-    assert [bound_s(n, answers_others=True) for n in (1, 2, 9)] == [0.05] * 3
+    assert [bound_s(n, answers_others=True) for n in (1, 2, 9)] == [0.02] * 3
 
 
 @pytest.mark.parametrize(

@@ -218,6 +218,6 @@ async def test_the_last_request_of_a_batch_is_retried_quickly() -> None:
         await judge.chat(REQUEST)
         await judge.aclose()
     assert len(quick) == 3
-    assert max(quick) <= 0.05
+    assert max(quick) <= 0.02
     assert len(timing.waits) == 6
-    assert max(timing.waits) > 0.05
+    assert max(timing.waits) > 0.02
