@@ -76,12 +76,12 @@ def log_rollout(
     flat = flatten(samples)
     wait_in_thread(runtime, flat)
     settled = settle(runtime, flat)
-    metrics = rollout_metrics(flat, settled.counts) | {"rollout_seconds": seconds}
+    metrics = rollout_metrics(flat, settled.counts) | {"seconds": seconds}
     metrics |= runtime.judge_counts()
     metrics |= {f"host/{key}": float(value) for key, value in (extra or {}).items()}
     runtime.latest = metrics
     runtime.records.write("rollout", rollout_id, metrics)
-    log(args, {f"longrl/{key}": value for key, value in metrics.items()}, rollout_id)
+    log(args, {f"rollout/{key}": value for key, value in metrics.items()}, rollout_id)
     return False
 
 
@@ -95,7 +95,7 @@ def log_eval(
         wait_in_thread(runtime, samples)
         metrics = eval_metrics(samples) | runtime.judge_counts()
         runtime.records.write("eval", rollout_id, metrics, dataset=name)
-        logged = {f"longrl_eval/{name}/{key}": value for key, value in metrics.items()}
+        logged = {f"eval/{name}/{key}": value for key, value in metrics.items()}
         log(args, logged, rollout_id, axis="eval/step")
     return False
 

@@ -13,19 +13,23 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-SHOWN = {
+from slime_ext.embedded.summary import FIGURES
+
+LABELS = {
     "accuracy": "answer accuracy",
     "evidence_recall": "evidence recall",
     "format": "format kept",
     "truncated_ratio": "truncated",
     "response_length": "response length (tokens)",
 }
+LINE = ("accuracy", "evidence_recall", "format")
+"""Figures shown at every step, beside the reward."""
 
 
 def show_step(bar: Any, step: int, rollout: Mapping[str, float], loss: float) -> None:
     """Put the newest figures beside the bar, or print them where the bar is silent."""
-    keys = ("reward", "accuracy", "evidence_recall", "format")
-    figures = {key: f"{rollout[key]:.2f}" for key in keys if key in rollout}
+    keys = {"reward": "reward/total", **{k: FIGURES[k] for k in FIGURES if k in LINE}}
+    figures = {name: f"{rollout[key]:.2f}" for name, key in keys.items() if key in rollout}
     bar.set_postfix(figures)
     if bar.disable and (step % 10 == 0 or step + 1 == bar.total):
         text = "  ".join(f"{key} {value}" for key, value in figures.items())
@@ -38,7 +42,7 @@ def show_summary(summary: dict[str, Any], folder: Path) -> None:
     table.add_column("")
     table.add_column("start", justify="right")
     table.add_column("end", justify="right")
-    for key, label in SHOWN.items():
+    for key, label in LABELS.items():
         values = [summary[when].get(key) for when in ("start", "end")]
         digits = 1 if key == "response_length" else 3
         cells = ["-" if value is None else f"{value:.{digits}f}" for value in values]

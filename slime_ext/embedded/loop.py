@@ -134,7 +134,7 @@ class Loop:
         cpu = self._cpu() - cpu
         metrics |= {"cpu_seconds": cpu, "wall_seconds": time.monotonic() - wall}
         self.records.write("train", step, metrics)
-        loggers.log(self.args, {f"longrl_train/{k}": v for k, v in metrics.items()}, step)
+        loggers.log(self.args, {f"train/{k}": v for k, v in metrics.items()}, step)
         bar.update()
         show_step(bar, step, self.runtime.latest, metrics["loss"])
 

@@ -12,7 +12,14 @@ from slime_ext.metrics.records import last_rows
 from slime_ext.metrics.run_folder import RunFolder
 from slime_ext.recipe.schema import Recipe
 
-FIGURES = ("accuracy", "evidence_recall", "format", "truncated_ratio", "response_length")
+FIGURES = {
+    "accuracy": "reward/outcome",
+    "evidence_recall": "reward/evidence_recall",
+    "format": "reward/format",
+    "truncated_ratio": "truncated_share",
+    "response_length": "length/mean",
+}
+"""Name in the summary, and the metric it is."""
 
 
 def summarise(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
@@ -20,7 +27,10 @@ def summarise(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
     evals = list(last_rows(folder.metrics / "eval.jsonl").values())
     rows = evals or list(last_rows(folder.metrics / "rollout.jsonl").values())
     train = list(last_rows(folder.metrics / "train.jsonl").values())
-    start, end = ({key: row[key] for key in FIGURES if key in row} for row in (rows[0], rows[-1]))
+    start, end = (
+        {name: row[key] for name, key in FIGURES.items() if key in row}
+        for row in (rows[0], rows[-1])
+    )
     return {
         "name": recipe.name,
         "seed": recipe.seed,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -44,6 +44,8 @@ class Runtime:
     rows: dict[Split, RowStore]
     records: Records
     stop_ids: tuple[int, ...]
+    close_id: int | None
+    """Token of the closing thinking tag."""
     step: int | None = None
     """The step whose samples are being settled; set by the rollout log hook."""
     latest: dict[str, float] = field(default_factory=dict)
@@ -73,6 +75,15 @@ class Runtime:
     def decode(self, ids: Iterable[int]) -> str:
         """Text of sampled ids, special tokens kept: parsing must see them."""
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=False))
+
+    def thinking_tokens(self, ids: Sequence[int]) -> int | None:
+        """Tokens up to and with the last closing thinking tag; None for a family without thinking
+        or a tokenizer that has no token of its own for the tag."""
+        if self.close_id is None:
+            return None
+        return max(
+            (place + 1 for place, token in enumerate(ids) if token == self.close_id), default=0
+        )
 
     def judge_counts(self) -> dict[str, float]:
         """What the judge counted since the last call, as metrics `judge/NAME`."""
@@ -118,6 +129,7 @@ def load_runtime(path: Path) -> Runtime:
         rows=rows,
         records=Records(path.parent),
         stop_ids=stop_ids(tokenizer, family),
+        close_id=tokenizer.get_vocab().get(family.close_tag) if family.thinking else None,
     )
 
 

@@ -12,7 +12,8 @@ from typing import Any
 import httpx
 
 from slime_ext.host.types import Sample
-from slime_ext.rollout.client import EngineGoneError, post_generate
+from slime_ext.rollout.affinity import post_for_group
+from slime_ext.rollout.client import EngineGoneError
 from slime_ext.rollout.runtime import Runtime, Split
 from slime_ext.rollout.together import generate_together
 
@@ -54,10 +55,8 @@ async def single_turn(
         },
         "return_logprob": True,
     }
-    url = f"http://{args.sglang_router_ip}:{args.sglang_router_port}/generate"
-    ask = generate_together if getattr(args, "longrl_batch_requests", False) else post_generate
     try:
-        answer = await ask(url, payload, runtime.recipe.rollout.request_timeout_s)
+        answer = await _ask(runtime, args, sample, payload)
     except EngineGoneError:
         return _finish(runtime, sample, prompt, Sample.Status.ABORTED, "engine_gone")
     except httpx.HTTPStatusError as error:
@@ -73,6 +72,17 @@ async def single_turn(
     return _finish(runtime, sample, prompt, status, kind)
 
 
+async def _ask(runtime: Runtime, args: Any, sample: Sample, payload: dict[str, Any]) -> Any:
+    recipe, meta = runtime.recipe, sample.metadata
+    timeout_s = recipe.rollout.request_timeout_s
+    if getattr(args, "longrl_batch_requests", False):
+        url = f"http://{args.sglang_router_ip}:{args.sglang_router_port}/generate"
+        return await generate_together(url, payload, timeout_s)
+    number = meta["row"] if sample.group_index is None else sample.group_index
+    group = f"{recipe.name}/{recipe.seed}/{meta.get('split', 'train')}/{number}"
+    return await post_for_group(args, group, payload, timeout_s)
+
+
 def _append(sample: Sample, answer: dict[str, Any]) -> None:
     """Add the sampled ids and log-probs of one answer of /generate."""
     sampled = answer["meta_info"]["output_token_logprobs"]
@@ -80,6 +90,8 @@ def _append(sample: Sample, answer: dict[str, Any]) -> None:
     log_probs = [float(log_prob) for log_prob, *_ in sampled]
     sample.rollout_log_probs = (sample.rollout_log_probs or []) + log_probs
     sample.weight_versions.append(str(answer["meta_info"].get("weight_version", "")))
+    for count in ("prompt_tokens", "cached_tokens"):
+        sample.metadata[count] = answer["meta_info"].get(count)
 
 
 def _finish(
@@ -97,6 +109,7 @@ def _finish(
     sample.response_length = len(mask)
     sample.loss_mask = mask
     sample.status = status
+    sample.metadata["thinking_tokens"] = runtime.thinking_tokens(ids)
     sample.metadata["finish"] = finish
     sample.metadata["stop"] = None if stop is None else runtime.decode([stop])
     return sample

@@ -22,7 +22,7 @@ from tests.fakes.runs import finish, start, trained_steps, wait_for
 
 def rewards(run: Path) -> list[float]:
     """Mean reward of every step."""
-    return [row["reward"] for row in last_rows(run / "metrics" / "rollout.jsonl").values()]
+    return [row["reward/total"] for row in last_rows(run / "metrics" / "rollout.jsonl").values()]
 
 
 def train(judge: FakeJudge, runs: Path, outage_s: float) -> Path:

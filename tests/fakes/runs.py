@@ -25,7 +25,7 @@ NOT_COMPARED = {
     "again",
     "cpu_seconds",
     "wall_seconds",
-    "rollout_seconds",
+    "seconds",
 }
 STEPS = 6
 SETTINGS = [

@@ -56,7 +56,7 @@ def check(run: Path, job: dict[str, int]) -> None:
     wanted = job["prompts"] * job["group_size"] * job["new_tokens"]
     for rolled, trained in zip(records(run, "rollout"), records(run, "train"), strict=True):
         assert trained["tokens"] == wanted, trained
-        assert rolled["groups/flat"] == 0, rolled
+        assert rolled["group/zero_advantage"] == 0, rolled
 
 
 def main() -> None:

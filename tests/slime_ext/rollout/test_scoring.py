@@ -77,7 +77,7 @@ def test_a_reward_that_raises_for_one_sample_leaves_only_that_sample_out(
     row = read_rows(runtime.folder / "metrics" / "rollout.jsonl")[0]
     assert row["undetermined"] == 1
     assert row["undetermined/error:KeyError"] == 1
-    assert row["reward"] == pytest.approx(mean)
+    assert row["reward/total"] == pytest.approx(mean)
 
 
 def test_a_group_without_any_verdict_is_masked_and_counted(
@@ -164,7 +164,7 @@ def test_a_step_is_recorded_with_named_metrics_and_every_response(
     row = read_rows(runtime.folder / "metrics" / "rollout.jsonl")[0]
     header = {"step", "attempt", "time"}
     assert [key for key in row if key not in header and describe(key) is None] == []
-    assert (row["accuracy"], row["groups/mixed"], row["host/batches"]) == (0.5, 1.0, 2.0)
+    assert (row["reward/outcome"], row["group/mixed"], row["host/batches"]) == (0.5, 1.0, 2.0)
     stored = list(read_rollouts(runtime.folder / "rollouts" / "step_0.jsonl.zst"))
     assert [r["response"] for r in stored] == ["0", "1", "0", "1"]
     assert sum(r["advantage"] for r in stored) == pytest.approx(0.0)
