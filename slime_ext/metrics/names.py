@@ -1,8 +1,8 @@
 """What each metric of ours means. Logged as `rollout/KEY` and `eval/DATASET/KEY`.
 
 One design choice: a key ends in `/*` where what follows is the name of a part, a reason or a count.
-A test holds every emitted key against this table, the table in `slime_ext/README.md` against it, and
-no key of ours equals one of slime's. `python -m slime_ext.metrics.names` prints the table.
+Tests hold every emitted key and the table in `slime_ext/README.md` against this one, and no key of
+ours equals one of slime's. `python -m slime_ext.metrics.names` prints the table.
 """
 
 from __future__ import annotations
