@@ -229,7 +229,7 @@ ONE = {"choices": [{"message": {"content": "yes"}}]}
         raw(b'{"choices": [{"message": {"content": ["yes"]}}]}'),
         raw(b'{"error": {"message": "overloaded", "code": "overloaded"}}'),
         raw(b"[" * 100_000),
-        raw(gzip.compress(json.dumps(ONE).encode()), **{"content-encoding": "gzip"}),
+        raw(gzip.compress(json.dumps(ONE).encode(), mtime=0), **{"content-encoding": "gzip"}),
         Behaviour(choices=2),
     ],
     ids=lambda behaviour: repr(behaviour.body)[:24],
