@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
+from collections.abc import Mapping
 from typing import Any
 
 import httpx
@@ -19,13 +20,17 @@ RETRIED_STATUS = (502, 503, 504)
 ATTEMPTS = 12
 """Waits of 0.2 s doubling to 5 s: about 45 s in all, longer than an engine takes to restart."""
 
+CONNECT_TIMEOUT_S = 10.0
+"""A machine that is gone does not refuse a connection, it never answers."""
+NO_HEADERS: Mapping[str, str] = {}
+
 
 class EngineGoneError(ConnectionError):
     """The engine did not come back within the retries."""
 
 
-class _RetriableError(ConnectionError):
-    pass
+class LostRequestError(ConnectionError):
+    """One attempt got no answer, or the answer of a server that is starting; another may help."""
 
 
 _clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = (
@@ -42,7 +47,9 @@ def client_of_this_loop() -> httpx.AsyncClient:
     return _clients[loop]
 
 
-async def post_generate(url: str, payload: dict[str, Any], timeout_s: float) -> Any:
+async def post_generate(
+    url: str, payload: dict[str, Any], timeout_s: float, headers: Mapping[str, str] = NO_HEADERS
+) -> Any:
     """POST `payload` and return the parsed answer: an object, or a list for a batched payload.
 
     Raises EngineGoneError when every retry failed, httpx.HTTPStatusError for any other 4xx or 5xx.
@@ -50,23 +57,33 @@ async def post_generate(url: str, payload: dict[str, Any], timeout_s: float) -> 
     body = orjson.dumps(payload)
     try:
         async for attempt in stamina.retry_context(
-            on=_RetriableError, attempts=ATTEMPTS, wait_initial=0.2, wait_max=5.0, timeout=timeout_s
+            on=LostRequestError,
+            attempts=ATTEMPTS,
+            wait_initial=0.2,
+            wait_max=5.0,
+            timeout=timeout_s,
         ):
             with attempt:
-                return await _post_once(url, body, timeout_s)
-    except _RetriableError as error:
+                return await post_once(url, body, timeout_s, headers)
+    except LostRequestError as error:
         raise EngineGoneError(f"{url} did not answer after {ATTEMPTS} attempts: {error}") from error
     raise EngineGoneError(f"{url} did not answer")
 
 
-async def _post_once(url: str, body: bytes, timeout_s: float) -> Any:
+async def post_once(
+    url: str, body: bytes, timeout_s: float, headers: Mapping[str, str] = NO_HEADERS
+) -> Any:
+    """One attempt of `post_generate`; raises LostRequestError where another may help."""
     try:
         response = await client_of_this_loop().post(
-            url, content=body, headers={"content-type": "application/json"}, timeout=timeout_s
+            url,
+            content=body,
+            headers={"content-type": "application/json", **headers},
+            timeout=httpx.Timeout(timeout_s, connect=min(timeout_s, CONNECT_TIMEOUT_S)),
         )
     except httpx.TransportError as error:
-        raise _RetriableError(repr(error)) from error
+        raise LostRequestError(repr(error)) from error
     if response.status_code in RETRIED_STATUS:
-        raise _RetriableError(f"status {response.status_code}")
+        raise LostRequestError(f"status {response.status_code}")
     response.raise_for_status()
     return orjson.loads(response.content)

@@ -2,7 +2,8 @@
 
 `plan` holds what the next requests get, first in first out: a dict is sent as the answer, an
 integer as a status, (status, text) as a status with a body, "drop" closes the connection without an
-answer. With an empty plan it answers with `reply`.
+answer. With an empty plan it answers with `reply`. Given `workers`, it also stands in for a router:
+GET /workers lists them.
 """
 
 from __future__ import annotations
@@ -35,7 +36,17 @@ class FakeEngine:
         self.reply = reply
         self.plan: deque[Any] = deque()
         self.received: list[dict[str, Any]] = []
+        self.keys: list[str | None] = []
+        """Routing key of each request received."""
+        self.workers: list[dict[str, Any]] | None = None
+        self.gate = threading.Event()
+        """While it is cleared, requests are received and not answered."""
+        self.gate.set()
         self.port = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
 
 
 @contextlib.contextmanager
@@ -49,6 +60,8 @@ def fake_engine(reply: dict[str, Any]) -> Iterator[FakeEngine]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
             fake.received.append(json.loads(body))
+            fake.keys.append(self.headers.get("X-SMG-Routing-Key"))
+            fake.gate.wait(timeout=30)
             planned = fake.plan.popleft() if fake.plan else fake.reply
             if planned == "drop":
                 self.close_connection = True
@@ -59,6 +72,13 @@ def fake_engine(reply: dict[str, Any]) -> Iterator[FakeEngine]:
                 status, content = planned, {"error": {"message": "planned"}}
             elif isinstance(planned, tuple):
                 status, content = planned[0], {"error": {"message": planned[1]}}
+            self._send(status, content)
+
+        def do_GET(self) -> None:
+            known = self.path == "/workers" and fake.workers is not None
+            self._send(200 if known else 404, {"workers": fake.workers})
+
+        def _send(self, status: int, content: Any) -> None:
             data = json.dumps(content).encode()
             self.send_response(status)
             self.send_header("content-type", "application/json")
@@ -71,7 +91,7 @@ def fake_engine(reply: dict[str, Any]) -> Iterator[FakeEngine]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     fake.port = server.server_address[1]
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield fake
