@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rewards.base import Reward
+from rewards.judge.judge import rates
 from rewards.outcome import make_outcome
 from rewards.parsing.families import FAMILIES, Family
 from rewards.registry import build_reward
@@ -86,10 +87,11 @@ class Runtime:
         )
 
     def judge_counts(self) -> dict[str, float]:
-        """What the judge counted since the last call, as metrics `judge/NAME`."""
+        """What the judge counted since the last call, and rates of it, as metrics `judge/NAME`."""
         now = self.reward.outcome.counters()
         before, self._judge_before = self._judge_before, now
-        return {f"judge/{name}": value - before.get(name, 0.0) for name, value in now.items()}
+        grown = {name: value - before.get(name, 0.0) for name, value in now.items()}
+        return {f"judge/{name}": value for name, value in (grown | rates(grown)).items()}
 
     def sampling_seed(self, *parts: object) -> int:
         """A 31-bit seed that depends on the recipe's seed and `parts` only."""
