@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import sys
+from collections.abc import Callable
 
 import tyro
 
@@ -14,7 +15,7 @@ from launch.cli.show import show
 from launch.cli.train import train
 from slime_ext.errors import ExplainedError
 
-COMMANDS = {
+COMMANDS: dict[str, Callable[..., int]] = {
     "train": train,
     "show": show,
     "check": check,

@@ -47,7 +47,7 @@ class Judge:
         self._config = config
         self._protocol = protocol = make_protocol(config.protocol, config.structured)
         self._model = config.model or protocol.model
-        self._format = protocol.response_format() if config.structured else None
+        self._format = protocol.response_format()
         if config.structured and self._format is None:
             raise ValueError(
                 f"protocol {protocol.name!r} has no structured form; write "

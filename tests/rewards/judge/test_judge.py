@@ -39,8 +39,8 @@ class YesNo(Protocol):
 
 
 class Structured(YesNo):
-    def response_format(self) -> Mapping[str, Any]:
-        return {"type": "json_schema"}
+    def response_format(self) -> Mapping[str, Any] | None:
+        return {"type": "json_schema"} if self.structured else None
 
     def read_structured(self, reply: ChatReply, task: Task, answer: str) -> Verdict:
         return self.read(ChatReply(reply.content.strip("{}")), task, answer)
@@ -177,7 +177,7 @@ def test_the_prompt_version_and_form_are_part_of_the_key(
         protocol = type("Changed", (YesNo,), changed)
         monkeypatch.setattr(judge_module, "make_protocol", lambda *_, p=protocol: p())
         keys.add(Judge(config()).key(messages))
-    monkeypatch.setattr(judge_module, "make_protocol", lambda *_: Structured())
+    monkeypatch.setattr(judge_module, "make_protocol", lambda _, structured: Structured(structured))
     keys |= {Judge(config(structured=form)).key(messages) for form in (False, True)}
     assert len(keys) == 4
 
@@ -230,7 +230,7 @@ async def test_a_shared_failure_is_counted_for_each(client: ScriptedClient) -> N
 async def test_structured_replies_are_asked_for_and_read_as_such(
     client: ScriptedClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(judge_module, "make_protocol", lambda *_: Structured())
+    monkeypatch.setattr(judge_module, "make_protocol", lambda _, structured: Structured(structured))
     client.say = "{yes}"
     async with judging(structured=True) as judge:
         assert await judge.verdict(TASK, "Rhine") == verdict(1.0)
@@ -420,3 +420,15 @@ async def test_the_outcome_section_makes_a_judge(client: ScriptedClient) -> None
     assert await outcome.judge(TASK, "Rhine") == verdict(1.0)
     assert outcome.counters()["asked"] == 1
     await outcome.aclose()
+
+
+def test_the_json_protocol_asks_for_json_without_being_told_to() -> None:
+    with fake_judge(lambda _: '{"reasoning": "r", "verdict": "wrong", "code": "0"}') as fake:
+        judge = Judge(JudgeConfig(protocol="json", endpoints=({"url": fake.url},)))
+
+        async def ask() -> None:
+            await judge.verdict(Task("q", "Which?", "Paris"), "Lyon")
+            await judge.aclose()
+
+        asyncio.run(ask())
+        assert fake.bodies[0]["response_format"]["type"] == "json_schema"
