@@ -5,7 +5,7 @@ BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: demo demo-real test lint bench sglang smollm2 trl
+.PHONY: demo demo-real test test-slime lint bench sglang smollm2 slime trl
 
 .venv/.installed: pyproject.toml setup.py constraints.txt
 	$(PYTHON) -m venv .venv
@@ -33,6 +33,15 @@ demo-real: .venv/.smollm2
 test: .venv/.installed
 	$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
 
+# SLIME_DIR is a checkout of slime (v0.3.1 or v0.2.4); its rollout half runs here on CPU.
+test-slime:
+	@test -n "$(SLIME_DIR)" -a -d "$(SLIME_DIR)/slime" || { echo "SLIME_DIR names no slime checkout; type:" \
+		"make test-slime SLIME_DIR=path/to/slime (git clone -b v0.3.1" \
+		"https://github.com/THUDM/slime)"; exit 2; }
+	$(MAKE) slime
+	SLIME_DIR=$(abspath $(SLIME_DIR)) PYTHONPATH=$(CURDIR):$(abspath $(SLIME_DIR)) \
+		.venv-slime/bin/python -m pytest tests/slime_host $(ARGS)
+
 lint: .venv/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -49,4 +58,9 @@ sglang: .venv-sglang/.installed
 trl: .venv-trl/.installed
 .venv-trl/.installed: tests/bench/peers/setup_trl.sh
 	bash tests/bench/peers/setup_trl.sh .venv-trl
+	touch $@
+
+slime: .venv-slime/.installed
+.venv-slime/.installed: tests/slime_host/setup.sh tests/slime_host/requirements.txt constraints.txt
+	bash tests/slime_host/setup.sh .venv-slime
 	touch $@

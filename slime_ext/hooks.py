@@ -44,16 +44,16 @@ async def reward(args: Any, sample: Sample | list[Sample], **_: Any) -> float | 
     return await score_sample(runtime, sample)
 
 
-def keep_group(args: Any, group: list[Any], **_: Any) -> DynamicFilterOutput:
+def keep_group(args: Any, samples: list[Any], **_: Any) -> DynamicFilterOutput:
     """Drop a group that carries no signal; it may return when too few groups are left.
 
     A group that waits for verdicts is kept: they are asked for again when the step is complete.
     """
     runtime = runtime_of(args)
-    samples = flatten(group)
-    if runtime.recipe.rollout.filter == "none" or undecided(samples):
+    group = flatten(samples)
+    if runtime.recipe.rollout.filter == "none" or undecided(group):
         return DynamicFilterOutput(keep=True)
-    if group_has_signal(runtime, samples):
+    if group_has_signal(runtime, group):
         return DynamicFilterOutput(keep=True)
     return DynamicFilterOutput(keep=False, reason="flat", keep_when_insufficient=True)
 
@@ -68,7 +68,11 @@ def post_process_rewards(args: Any, samples: list[Sample]) -> tuple[list[float],
 
 
 def log_rollout(
-    rollout_id: int, args: Any, samples: list[Any], extra: dict[str, Any] | None, seconds: float
+    rollout_id: int,
+    args: Any,
+    samples: list[Any],
+    rollout_extra_metrics: dict[str, Any] | None,
+    rollout_time: float,
 ) -> bool:
     """Record and log our metrics of one step; False lets the host log its own as well."""
     runtime = runtime_of(args)
@@ -76,9 +80,9 @@ def log_rollout(
     flat = flatten(samples)
     wait_in_thread(runtime, flat)
     settled = settle(runtime, flat)
-    metrics = rollout_metrics(flat, settled.counts) | {"seconds": seconds}
+    metrics = rollout_metrics(flat, settled.counts) | {"seconds": rollout_time}
     metrics |= runtime.judge_counts()
-    metrics |= {f"host/{key}": float(value) for key, value in (extra or {}).items()}
+    metrics |= {f"host/{key}": float(value) for key, value in (rollout_extra_metrics or {}).items()}
     runtime.latest = metrics
     runtime.records.write("rollout", rollout_id, metrics)
     log(args, {f"rollout/{key}": value for key, value in metrics.items()}, rollout_id)
@@ -86,7 +90,10 @@ def log_rollout(
 
 
 def log_eval(
-    rollout_id: int, args: Any, data: dict[str, dict[str, Any]], extra: dict[str, Any] | None
+    rollout_id: int,
+    args: Any,
+    data: dict[str, dict[str, Any]],
+    extra_metrics: dict[str, Any] | None,
 ) -> bool:
     """Record and log our metrics of one evaluation; False lets the host log its own as well."""
     runtime = runtime_of(args)

@@ -20,7 +20,7 @@ def rollout_rows(samples: Sequence[Sample]) -> Iterator[dict[str, Any]]:
             "row": meta.get("row"),
             "group": sample.group_index,
             "index": sample.index,
-            "rollout": sample.rollout_id,
+            "rollout": getattr(sample, "rollout_id", None),
             "status": sample.status.value,
             "finish": meta.get("finish"),
             "response": sample.response,

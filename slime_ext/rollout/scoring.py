@@ -110,6 +110,8 @@ def _group(sample: Sample) -> int:
 
 
 def _rollout(sample: Sample) -> int:
-    """Fan-out shares `rollout_id`; the host leaves it None for single samples."""
-    unit = sample.rollout_id if sample.rollout_id is not None else sample.index
+    """Fan-out shares `rollout_id`; the host leaves it None for single samples, and slime v0.2.4,
+    which has no fan-out, has no such field."""
+    shared = getattr(sample, "rollout_id", None)
+    unit = shared if shared is not None else sample.index
     return -1 if unit is None else unit

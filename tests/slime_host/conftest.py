@@ -1,0 +1,89 @@
+"""Tests that run the real slime: skipped as a whole where `SLIME_DIR` names no checkout.
+
+One design choice: one lab run and one engine of ours serve all tests of a session; what a test
+changes in them it makes for itself.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slime_ext.metrics.run_folder import RunFolder
+
+NO_SLIME = "needs a slime checkout: make test-slime SLIME_DIR=path/to/slime"
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave the folder out where slime cannot be imported; test_skipped.py then says why."""
+    have_slime = "SLIME_DIR" in os.environ and importlib.util.find_spec("slime") is not None
+    named = collection_path.name.startswith("test_")
+    return (named and (collection_path.name == "test_skipped.py") == have_slime) or None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def placeholders() -> None:
+    """The packages that slime imports and that cannot be here."""
+    from tests.slime_host import stubs
+
+    if "SLIME_DIR" in os.environ:
+        stubs.install()
+
+
+@pytest.fixture(scope="session")
+def slime_dir() -> Path:
+    return Path(os.environ["SLIME_DIR"]).resolve()
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture(scope="session")
+def run(runs: Path) -> RunFolder:
+    """A prepared lab run: 3 prompts of 4 samples, 40 training rows, 6 for evaluation."""
+    from tests.slime_host.lab import lab_run
+
+    return lab_run(runs)
+
+
+@pytest.fixture(scope="session")
+def engine(run: RunFolder, runs: Path) -> Iterator[str]:
+    """Address of our own engine serving the lab model."""
+    from slime_ext.embedded.engine.process import EngineProcess
+    from slime_ext.rollout.runtime import load_runtime
+
+    model = Path(load_runtime(run.recipe).recipe.model.path)
+    with EngineProcess(model, batch=32, log=runs / "engine.log") as process:
+        yield process.url
+
+
+@pytest.fixture
+def fresh_slime() -> Iterator[Callable[[], None]]:
+    """Forget slime's per-process state, which keeps the first args it ever saw."""
+
+    def forget() -> None:
+        from slime.utils.misc import SingletonMeta
+
+        SingletonMeta._instances.clear()
+
+    forget()
+    yield forget
+    forget()
+
+
+def recorded(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What is logged through slime from here on, one dictionary a call."""
+    calls: list[dict[str, Any]] = []
+    name = "slime.utils.logging_utils"
+    if name not in sys.modules:
+        name = "slime.observability.logging_utils"
+    monkeypatch.setattr(f"{name}.log", lambda args, metrics, step_key: calls.append(metrics))
+    return calls
