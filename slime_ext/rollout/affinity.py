@@ -15,6 +15,7 @@ import time
 import weakref
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -40,6 +41,10 @@ HOME_S = 120.0
 """A group without requests for this long may move: siblings are sent together, and an evaluation
 asks for the same rows again after the load has changed."""
 LEARN_TIMEOUT_S = 5.0
+LEAD_S = 0.1
+"""Head start of a group's first request. An engine that prefills in chunks fills the room behind a
+prompt's last chunk with what comes next: a sibling would compute up to a chunk of the same prompt
+there, another group's prompt wastes nothing."""
 
 _of_loop: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Affinity]] = (
     weakref.WeakKeyDictionary()
@@ -59,6 +64,17 @@ async def post_for_group(args: Any, group: str, payload: dict[str, Any], timeout
     return await routers.setdefault(router, Affinity(router)).post(group, payload, timeout_s)
 
 
+@dataclass
+class _Home:
+    """The worker of a group, when it was chosen and when it was last asked (monotonic seconds)."""
+
+    worker: str
+    began: float
+    used: float
+    led: bool = False
+    """Whether the group's first request is on its way."""
+
+
 class Affinity:
     """Groups and workers behind one router, for one event loop."""
 
@@ -68,7 +84,7 @@ class Affinity:
         self._learnt = -LEARN_EVERY_S
         self._learning = asyncio.Lock()
         self._avoided: dict[str, float] = {}
-        self._homes: dict[str, tuple[str, float]] = {}
+        self._homes: dict[str, _Home] = {}
         self._active: Counter[tuple[str, str]] = Counter()
         """Requests under way by (worker, group)."""
 
@@ -76,34 +92,43 @@ class Affinity:
         """As `post_for_group`: worker after worker while they lose the request, then the router."""
         deadline = time.monotonic() + timeout_s
         body = orjson.dumps(payload)
-        while (worker := await self.choose(group)) is not None:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise EngineGoneError(f"no engine of {self.router} answered in {timeout_s:.0f} s")
-            with self._counted(worker, group):
+        while (home := await self._choose(group)) is not None:
+            with self._counted(home.worker, group):
+                if home.led:
+                    await asyncio.sleep(home.began + LEAD_S - time.monotonic())
+                home.led = True
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise EngineGoneError(f"{home.worker} did not answer in {timeout_s:.0f} s")
                 try:
-                    return await post_once(f"{worker}/generate", body, left)
+                    return await post_once(f"{home.worker}/generate", body, left)
                 except LostRequestError:
-                    self._avoided[worker] = time.monotonic() + AVOID_S
+                    self._avoided[home.worker] = time.monotonic() + AVOID_S
                     self._learnt = -LEARN_EVERY_S
+                finally:
+                    home.used = time.monotonic()
         left = max(1.0, deadline - time.monotonic())
         return await post_generate(f"{self.router}/generate", payload, left)
 
-    async def choose(self, group: str) -> str | None:
-        """The worker for the next request of `group`; None sends it through the router."""
+    async def _choose(self, group: str) -> _Home | None:
+        """The home for the next request of `group`; None sends it through the router."""
         await self._learn()
         now = time.monotonic()
         live = [url for url in self._workers if self._avoided.get(url, 0.0) <= now]
         # With one engine there is nothing to choose, and the router knows how to reach it.
         if len(self._workers) < 2 or not live:
             return None
-        home, used = self._homes.pop(group, ("", 0.0))
-        if home not in live or (now - used > HOME_S and not self._active[home, group]):
+        home = self._homes.pop(group, None)
+        if home is None or home.worker not in live or self._idle(group, home, now):
             busy = Counter(worker for worker, _ in self._active)
-            recent = Counter(worker for worker, _ in self._homes.values())
-            home = min(live, key=lambda url: (busy[url], recent[url], _score(group, url)))
-        self._homes[group] = (home, now)
-        self._forget(now)
+            recent = Counter(other.worker for other in self._homes.values())
+            worker = min(live, key=lambda url: (busy[url], recent[url], _score(group, url)))
+            home = _Home(worker, now, now)
+        self._homes[group] = home
+        home.used = now
+        oldest = next(iter(self._homes))
+        if self._idle(oldest, self._homes[oldest], now):
+            del self._homes[oldest]
         return home
 
     async def _learn(self) -> None:
@@ -129,13 +154,9 @@ class Affinity:
             self._active[worker, group] -= 1
             if not self._active[worker, group]:
                 del self._active[worker, group]
-            self._homes[group] = (self._homes.get(group, (worker, 0.0))[0], time.monotonic())
 
-    def _forget(self, now: float) -> None:
-        """Drop the oldest home where it is idle; homes are in order of their last choice."""
-        group, (worker, used) = next(iter(self._homes.items()))
-        if now - used > HOME_S and not self._active[worker, group]:
-            del self._homes[group]
+    def _idle(self, group: str, home: _Home, now: float) -> bool:
+        return now - home.used > HOME_S and not self._active[home.worker, group]
 
 
 def addressable(answer: Any) -> list[str]:
