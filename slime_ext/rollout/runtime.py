@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import orjson
+
 from rewards.base import Reward
 from rewards.judge.judge import rates
 from rewards.outcome import make_outcome
@@ -26,11 +28,23 @@ from slime_ext.data.task import task_from_row
 from slime_ext.metrics.records import Records
 from slime_ext.recipe.load import load_recipe
 from slime_ext.recipe.schema import Recipe
+from slime_ext.rollout.kept import Kept
 
 Split = Literal["train", "eval"]
 
-CACHED_PROMPTS = 512
-"""Rendered prompts kept per process; a 128K-token prompt is 1 MB of ids, so at most 0.5 GB."""
+KEPT_TOKENS = 16_000_000
+"""Tokens of the rendered prompts a process keeps: at 45 bytes each (a list of ints and its JSON)
+0.7 GB, or 120 prompts of 128K."""
+KEPT_CHARACTERS = 64_000_000
+"""Characters of the chunks whose tasks it keeps: as many prompts, 64 to 256 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A rendered prompt: token ids, and the same as JSON, which every sibling sends."""
+
+    ids: list[int]
+    json: orjson.Fragment
 
 
 @dataclass
@@ -51,27 +65,46 @@ class Runtime:
     """The step whose samples are being settled; set by the rollout log hook."""
     latest: dict[str, float] = field(default_factory=dict)
     """Metrics of that step."""
-    _prompts: dict[tuple[Split, int], list[int]] = field(default_factory=dict)
+    _prompts: Kept[tuple[Split, int], Prompt] = field(
+        default_factory=lambda: Kept(KEPT_TOKENS, lambda prompt: len(prompt.ids))
+    )
+    _tasks: Kept[tuple[Split, int], Task] = field(
+        default_factory=lambda: Kept(KEPT_CHARACTERS, _characters)
+    )
     _judge_before: dict[str, float] = field(default_factory=dict)
 
     def prompt(self, split: Split, position: int) -> list[int]:
-        """Token ids of the rendered prompt of one row; raises PromptTooLong."""
+        """Token ids of the rendered prompt of one row, not to be changed; raises PromptTooLong."""
+        return self.rendered(split, position).ids
+
+    def rendered(self, split: Split, position: int) -> Prompt:
+        """The prompt of one row, rendered for the first of a group and kept for its siblings.
+
+        Raises PromptTooLong.
+        """
         key = (split, position)
-        if key not in self._prompts:
-            if len(self._prompts) >= CACHED_PROMPTS:
-                self._prompts.pop(next(iter(self._prompts)))
-            self._prompts[key] = prompt_ids(
-                self.rows[split].row(position),
-                self.recipe.data.prompt,
-                self.tokenizer,
-                self.recipe.model.chat_template_kwargs,
-                self.recipe.data.max_prompt_tokens,
-            )
-        return self._prompts[key]
+        kept = self._prompts.get(key)
+        if kept is not None:
+            return kept
+        row = self.rows[split].row(position)
+        ids = prompt_ids(
+            row,
+            self.recipe.data.prompt,
+            self.tokenizer,
+            self.recipe.model.chat_template_kwargs,
+            self.recipe.data.max_prompt_tokens,
+        )
+        if self._tasks.get(key) is None:
+            # The row is parsed already; at 128K tokens that takes longer than a reward does.
+            self._tasks.put(key, task_from_row(row))
+        return self._prompts.put(key, Prompt(ids, orjson.Fragment(orjson.dumps(ids))))
 
     def task(self, split: Split, position: int) -> Task:
         """What the reward may know about one row."""
-        return task_from_row(self.rows[split].row(position))
+        kept = self._tasks.get((split, position))
+        if kept is not None:
+            return kept
+        return self._tasks.put((split, position), task_from_row(self.rows[split].row(position)))
 
     def decode(self, ids: Iterable[int]) -> str:
         """Text of sampled ids, special tokens kept: parsing must see them."""
@@ -97,6 +130,10 @@ class Runtime:
         """A 31-bit seed that depends on the recipe's seed and `parts` only."""
         text = "/".join(str(part) for part in (self.recipe.seed, *parts))
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest()) >> 1
+
+
+def _characters(task: Task) -> int:
+    return sum(len(text) for text in task.chunk_texts.values())
 
 
 def runtime_of(args: Any) -> Runtime:

@@ -36,7 +36,8 @@ async def single_turn(
     server answers: the outcome is in `sample.status`.
     """
     split: Split = "eval" if evaluation else "train"
-    prompt = runtime.prompt(split, sample.metadata["row"])
+    rendered = runtime.rendered(split, sample.metadata["row"])
+    prompt = rendered.ids
     kept = sample.tokens[len(prompt) :] if sample.status == Sample.Status.ABORTED else []
     room = min(
         int(sampling["max_new_tokens"]), runtime.recipe.rollout.context_tokens - len(prompt)
@@ -46,7 +47,7 @@ async def single_turn(
     if room <= 0:
         return _finish(runtime, sample, prompt, Sample.Status.TRUNCATED, "length")
     payload = {
-        "input_ids": prompt + kept,
+        "input_ids": prompt + kept if kept else rendered.json,
         "sampling_params": {
             **sampling,
             "max_new_tokens": room,
