@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,90 +12,21 @@ from rewards.judge import judge as judge_module
 from rewards.judge.config import EndpointConfig, JudgeConfig
 from rewards.judge.judge import Judge, rates
 from rewards.judge.outcome import JudgeOutcome
-from rewards.judge.protocols.base import Protocol
-from rewards.judge.types import ChatReply, ChatRequest, NoReplyError, NoReplyReason
+from rewards.judge.types import NoReplyError, NoReplyReason
 from rewards.outcome import OutcomeConfig, make_outcome
 from rewards.types import Task
-from rewards.verdicts import Verdict, no_verdict, verdict
+from rewards.verdicts import no_verdict, verdict
 from tests.fakes.exact_judge import exact_reply
 from tests.fakes.judge import fake_judge
-
-URL = "http://127.0.0.1:9/v1"
-TASK = Task(id="t", question="Which river?", answer="Rhine", chunk_texts={1: "It is the Rhine."})
-
-
-class YesNo(Protocol):
-    name, version, model = "yes_no", "1", "paper-model"
-    temperature, max_tokens = 0.5, 77
-
-    def messages(self, task: Task, answer: str) -> tuple[Mapping[str, str], ...]:
-        return ({"role": "user", "content": f"{task.question}|{task.chunk_texts}|{answer}"},)
-
-    def read(self, reply: ChatReply, task: Task, answer: str) -> Verdict:
-        return {"yes": verdict(1), "no": verdict(0)}.get(reply.content, no_verdict("unparsable"))
-
-
-class Structured(YesNo):
-    def response_format(self) -> Mapping[str, Any] | None:
-        return {"type": "json_schema"} if self.structured else None
-
-    def read_structured(self, reply: ChatReply, task: Task, answer: str) -> Verdict:
-        return self.read(ChatReply(reply.content.strip("{}")), task, answer)
-
-
-class ScriptedClient:
-    """Stands where the HTTP client stands: says "yes" to answers that hold "Rhine"."""
-
-    def __init__(self) -> None:
-        self.requests: list[ChatRequest] = []
-        self.deadlines: list[float | None] = []
-        self.failure: NoReplyError | None = None
-        self.say: str | None = None
-        self.gate: Callable[[], Coroutine[Any, Any, None]] | None = None
-
-    def __call__(self, config: JudgeConfig, default_model: str) -> ScriptedClient:
-        return self
-
-    async def chat(self, request: ChatRequest, deadline_s: float | None = None) -> ChatReply:
-        self.requests.append(request)
-        self.deadlines.append(deadline_s)
-        await (self.gate() if self.gate else asyncio.sleep(0.01))
-        if self.failure:
-            raise self.failure
-        answer = request.messages[0]["content"].rpartition("|")[2]
-        said = self.say if self.say is not None else "yes" if "Rhine" in answer else "no"
-        return ChatReply(said, prompt_tokens=10, completion_tokens=1)
-
-    def counters(self) -> dict[str, float]:
-        return {"requests": float(len(self.requests))}
-
-    async def aclose(self) -> None:
-        return
-
-
-@pytest.fixture
-def client(monkeypatch: pytest.MonkeyPatch) -> ScriptedClient:
-    scripted = ScriptedClient()
-    monkeypatch.setattr(judge_module, "ChatClient", scripted)
-    monkeypatch.setattr(judge_module, "make_protocol", lambda *_: YesNo())
-    return scripted
-
-
-async def passes(times: int) -> None:
-    """Let the event loop go round."""
-    for _ in range(times):
-        await asyncio.sleep(0)
-
-
-def config(**changes: Any) -> JudgeConfig:
-    return JudgeConfig(**({"endpoints": [EndpointConfig(url=URL)]} | changes))
-
-
-@asynccontextmanager
-async def judging(**changes: Any) -> AsyncIterator[Judge]:
-    judge = Judge(config(**changes))
-    yield judge
-    await judge.aclose()
+from tests.rewards.judge.scripted import (
+    TASK,
+    URL,
+    ScriptedClient,
+    Structured,
+    YesNo,
+    config,
+    judging,
+)
 
 
 async def test_right_and_wrong(client: ScriptedClient) -> None:
@@ -237,131 +165,6 @@ async def test_structured_replies_are_asked_for_and_read_as_such(
         assert client.requests[0].response_format == {"type": "json_schema"}
     async with judging() as judge:
         assert await judge.verdict(TASK, "Rhine") == no_verdict("unparsable")
-
-
-async def test_a_cancelled_leader_hands_over(client: ScriptedClient) -> None:
-    never = asyncio.Event()
-    client.gate = never.wait  # type: ignore[assignment]
-    async with judging() as judge:
-        first = asyncio.create_task(judge.verdict(TASK, "Rhine"))
-        await passes(10)
-        others = [asyncio.create_task(judge.verdict(TASK, "Rhine")) for _ in range(3)]
-        await passes(10)
-        client.gate = None
-        first.cancel()
-        assert await asyncio.gather(*others) == [verdict(1.0)] * 3
-        with pytest.raises(asyncio.CancelledError):
-            await first
-    assert len(client.requests) == 2
-
-
-async def test_a_cancelled_waiter_leaves_the_call_alone(client: ScriptedClient) -> None:
-    async with judging() as judge:
-        client.gate = lambda: asyncio.sleep(0.2)
-        first = asyncio.create_task(judge.verdict(TASK, "Rhine"))
-        await passes(10)
-        second = asyncio.create_task(judge.verdict(TASK, "Rhine"))
-        await passes(10)
-        second.cancel()
-        assert await first == verdict(1.0)
-        with pytest.raises(asyncio.CancelledError):
-            await second
-    assert len(client.requests) == 1
-
-
-async def test_all_cancelled_at_once_ask_nobody_again(client: ScriptedClient) -> None:
-    never = asyncio.Event()
-    client.gate = never.wait  # type: ignore[assignment]
-    async with judging() as judge:
-        tasks = [asyncio.create_task(judge.verdict(TASK, "Rhine")) for _ in range(4)]
-        await passes(20)
-        for task in tasks:
-            task.cancel()
-        done = await asyncio.gather(*tasks, return_exceptions=True)
-        assert all(isinstance(one, asyncio.CancelledError) for one in done)
-    assert len(client.requests) == 1
-
-
-async def test_a_call_that_never_ends_is_given_up(
-    client: ScriptedClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(judge_module, "_GRACE_S", 0.02)
-    client.gate = asyncio.Event().wait  # type: ignore[assignment]
-    short = {"deadline_s": 0.05, "request_timeout_s": 0.01, "attempts": 1}
-    async with judging(**short) as judge:
-        assert await judge.verdict(TASK, "Rhine") == no_verdict("deadline")
-        client.gate = None
-        assert await judge.verdict(TASK, "Rhine") == verdict(1.0)
-
-
-def test_loops_in_threads_share_one_call(client: ScriptedClient) -> None:
-    judge = Judge(config())
-    started, release = threading.Event(), threading.Event()
-
-    async def gate() -> None:
-        started.set()
-        await asyncio.to_thread(release.wait, 10)
-
-    client.gate = gate
-    found: list[list[Verdict]] = []
-
-    def work() -> None:
-        async def ask() -> list[Verdict]:
-            return await asyncio.gather(*(judge.verdict(TASK, "Rhine") for _ in range(3)))
-
-        found.append(asyncio.run(ask()))
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    threads[0].start()
-    assert started.wait(10)
-    for thread in threads[1:]:
-        thread.start()
-    release.set()
-    for thread in threads:
-        thread.join(20)
-    assert found == [[verdict(1.0)] * 3] * 4
-    counts = judge.counters()
-    assert counts["asked"] == len(client.requests) == 1
-    assert counts["verdicts/right"] == 12
-    assert counts["deduplicated"] + counts.get("cache_hits", 0) == 11
-
-
-def test_a_loop_that_ends_mid_call_hands_over_to_another(client: ScriptedClient) -> None:
-    judge = Judge(config())
-    started = threading.Event()
-
-    async def forever() -> None:
-        started.set()
-        await asyncio.sleep(0.2)
-        await asyncio.Event().wait()
-
-    def leader() -> None:
-        async def ask() -> None:
-            await asyncio.wait_for(judge.verdict(TASK, "Rhine"), 0.3)
-
-        with pytest.raises(TimeoutError):
-            asyncio.run(ask())
-
-    client.gate = forever
-    thread = threading.Thread(target=leader)
-    thread.start()
-    assert started.wait(10)
-    client.gate = None
-    assert asyncio.run(judge.verdict(TASK, "Rhine")) == verdict(1.0)
-    thread.join(20)
-    assert len(client.requests) == 2
-
-
-async def test_a_burst_does_not_hold_the_first_request_back(client: ScriptedClient) -> None:
-    async with judging() as judge:
-        tasks = [asyncio.create_task(judge.verdict(TASK, f"answer {n}")) for n in range(500)]
-        await passes(20)
-        assert 5 <= len(client.requests) <= 20
-        for task in tasks[100:200]:
-            task.cancel()
-        done = await asyncio.gather(*tasks, return_exceptions=True)
-        assert sum(isinstance(one, asyncio.CancelledError) for one in done) == 100
-        assert done.count(verdict(0.0)) == 400
 
 
 async def test_counters_only_grow_and_add_up(client: ScriptedClient) -> None:
