@@ -28,7 +28,8 @@ def log(args: Any, metrics: Mapping[str, float], step: int, axis: str = "rollout
     """Log `metrics` at `step` on the step axis `axis` ("rollout/step" or "eval/step")."""
     if _sink is not None:
         _sink(metrics, step)
-    elif HAVE_SLIME:
+    elif HAVE_SLIME and hasattr(args, "use_wandb"):
+        # The embedded loop may run where slime is installed; its args are not slime's.
         _slime_log(args, {**metrics, axis: step}, axis)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -79,11 +78,11 @@ def fresh_slime() -> Iterator[Callable[[], None]]:
     forget()
 
 
-def recorded(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What is logged through slime from here on, one dictionary a call."""
+@pytest.fixture
+def logged(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What is logged through slime, by us and by itself: one dictionary a call."""
     calls: list[dict[str, Any]] = []
-    name = "slime.utils.logging_utils"
-    if name not in sys.modules:
-        name = "slime.observability.logging_utils"
-    monkeypatch.setattr(f"{name}.log", lambda args, metrics, step_key: calls.append(metrics))
+    new = importlib.util.find_spec("slime.observability") is not None
+    module = "slime.observability.logging_utils" if new else "slime.utils.logging_utils"
+    monkeypatch.setattr(f"{module}.log", lambda args, metrics, step_key: calls.append(metrics))
     return calls

@@ -22,7 +22,6 @@ RECIPE = "LONGRL_CONTRACT_RECIPE"
 
 def _ready(args: Any) -> Any:
     args.longrl_recipe = os.environ[RECIPE]
-    args.use_wandb = args.use_tensorboard = False
     args.sglang_router_ip, _, args.sglang_router_port = os.environ[ROUTER].partition(":")
     return args
 

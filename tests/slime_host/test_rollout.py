@@ -1,0 +1,88 @@
+"""One training rollout through slime's own `generate_rollout` and manager, our hooks in each place;
+its train data equals what the embedded backend builds from the same responses."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slime_ext import hooks
+from slime_ext.metrics.records import read_rollouts, read_rows
+from slime_ext.metrics.run_folder import RunFolder
+from tests.slime_host.lab import lab_run, slime_args
+from tests.slime_host.manager import bare_manager, embedded_rollout, one_rollout
+
+
+def assert_same_training(run: RunFolder, twin: RunFolder, url: str) -> None:
+    """Roll `run` out through slime and `twin` through the embedded loop; compare what is taught."""
+    samples, data = one_rollout(bare_manager(slime_args(run, url)))
+    step = embedded_rollout(twin, url)
+    assert len(samples) == len(step.samples) == 12
+    assert data["tokens"] == [sample.tokens for sample in step.samples]
+    assert data["response_lengths"] == [sample.response_length for sample in step.samples]
+    assert data["loss_masks"] == [sample.loss_mask for sample in step.samples]
+    assert data["rewards"] == pytest.approx(step.advantages, nan_ok=True)
+    assert data["raw_reward"] == pytest.approx(step.raw, nan_ok=True)
+    assert data["sample_indices"] == [sample.index for sample in step.samples]
+    for ours, theirs in zip(data["rollout_log_probs"], step.samples, strict=True):
+        assert ours == pytest.approx(theirs.rollout_log_probs, abs=1e-5)
+    assert any(data["rewards"]), "a step that teaches nothing compares nothing"
+
+
+def test_slime_and_the_embedded_loop_train_on_the_same(
+    run: RunFolder, runs: Path, engine: str, logged: list[dict[str, Any]]
+) -> None:
+    assert_same_training(run, lab_run(runs, name="twin"), engine)
+    (ours, theirs) = (set(call) - {"rollout/step"} for call in logged[:2])
+    assert "rollout/reward/total" in ours
+    assert "rollout/response_len/mean" in theirs
+    assert ours.isdisjoint(theirs)
+    rows = list(read_rollouts(run.path / "rollouts" / "step_0.jsonl.zst"))
+    assert [row["index"] for row in rows] == list(range(12))
+    assert [row["step"] for row in read_rows(run.path / "metrics" / "rollout.jsonl")] == [0]
+
+
+@pytest.fixture(scope="module")
+def sglang_router(run: RunFolder, runs: Path) -> Iterator[str]:
+    """Address of the real sglang-router before one real SGLang on CPU."""
+    from slime_ext.embedded.sglang.process import SglangProcess, sglang_installed, sglang_venv
+    from slime_ext.rollout.runtime import load_runtime
+    from tests.slime_host.router import router
+
+    if not sglang_installed():
+        pytest.skip(f"no SGLang environment in {sglang_venv()}; make sglang makes one")
+    model = Path(load_runtime(run.recipe).recipe.model.path)
+    process = SglangProcess(model, batch=32, log=runs / "sglang.log")
+    try:
+        with router([process.start()], runs / "router.log") as url:
+            yield url
+    finally:
+        process.stop()
+
+
+@pytest.fixture
+def replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first response to each sample is also the second: SGLang, unlike our engine, does not
+    repeat itself for a seed."""
+    first: dict[int, Any] = {}
+    sample_one = hooks.single_turn
+
+    async def single_turn(runtime: Any, args: Any, sample: Any, *rest: Any) -> Any:
+        if sample.index not in first:
+            done = await sample_one(runtime, args, sample, *rest)
+            first[sample.index] = copy.deepcopy(done)
+            return done
+        return copy.deepcopy(first[sample.index])
+
+    monkeypatch.setattr(hooks, "single_turn", single_turn)
+
+
+def test_the_same_holds_behind_the_real_router_and_sglang(
+    runs: Path, sglang_router: str, replayed: None
+) -> None:
+    run, twin = lab_run(runs, name="sglang"), lab_run(runs, name="sglang-twin")
+    assert_same_training(run, twin, sglang_router)
