@@ -7,6 +7,7 @@
 | `--custom-rm-path`                       | `slime_ext.hooks.reward`                         |
 | `--dynamic-sampling-filter-path`         | `slime_ext.hooks.keep_group`                     |
 | `--custom-reward-post-process-path`      | `slime_ext.hooks.post_process_rewards`           |
+| `--eval-function-path`                   | `slime_ext.hooks.evaluate`                       |
 | `--custom-rollout-log-function-path`     | `slime_ext.hooks.log_rollout`                    |
 | `--custom-eval-rollout-log-function-path`| `slime_ext.hooks.log_eval`                       |
 
@@ -17,12 +18,15 @@ learned is in `rewards/` and `slime_ext/rollout/`, and the embedded loop calls t
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import Any
 
 from slime_ext.host.loggers import log
-from slime_ext.host.types import DynamicFilterOutput, Sample
+from slime_ext.host.loops import run_async
+from slime_ext.host.types import DynamicFilterOutput, RolloutFnEvalOutput, Sample
 from slime_ext.metrics.aggregate import eval_metrics, rollout_metrics
 from slime_ext.metrics.rollouts import rollout_rows
+from slime_ext.rollout.evaluation import evaluate_sets
 from slime_ext.rollout.outage import undecided, wait_in_thread
 from slime_ext.rollout.runtime import runtime_of
 from slime_ext.rollout.scoring import group_has_signal, score_sample, settle
@@ -32,8 +36,16 @@ from slime_ext.rollout.single_turn import single_turn
 async def generate(
     args: Any, sample: Sample, sampling_params: dict[str, Any], evaluation: bool = False
 ) -> Sample:
-    """Sample one response for `sample`; the status says how it ended."""
-    return await single_turn(runtime_of(args), args, sample, sampling_params, evaluation)
+    """Sample one response for `sample`; the status says how it ended.
+
+    The reward is NaN where the response was aborted: slime does not ask for the reward of such a
+    sample, and its metrics fail on None.
+    """
+    sample.reward = None
+    done = await single_turn(runtime_of(args), args, sample, sampling_params, evaluation)
+    if done.status == Sample.Status.ABORTED:
+        done.reward = math.nan
+    return done
 
 
 async def reward(args: Any, sample: Sample | list[Sample], **_: Any) -> float | list[float]:
@@ -45,17 +57,21 @@ async def reward(args: Any, sample: Sample | list[Sample], **_: Any) -> float | 
 
 
 def keep_group(args: Any, samples: list[Any], **_: Any) -> DynamicFilterOutput:
-    """Drop a group that carries no signal; it may return when too few groups are left.
+    """Drop a group that carries no signal, up to `filter_max_batches` batches of them a step.
 
     A group that waits for verdicts is kept: they are asked for again when the step is complete.
+    The bound is ours: slime v0.2.4 would sample for ever, and the `keep_when_insufficient` of
+    v0.3.1 keeps every group unless more are sampled at once than a step needs.
     """
     runtime = runtime_of(args)
+    rollout = runtime.recipe.rollout
     group = flatten(samples)
-    if runtime.recipe.rollout.filter == "none" or undecided(group):
+    if rollout.filter == "none" or undecided(group) or group_has_signal(runtime, group):
         return DynamicFilterOutput(keep=True)
-    if group_has_signal(runtime, group):
+    if runtime.dropped >= rollout.prompts * rollout.filter_max_batches:
         return DynamicFilterOutput(keep=True)
-    return DynamicFilterOutput(keep=False, reason="flat", keep_when_insufficient=True)
+    runtime.dropped += 1
+    return DynamicFilterOutput(keep=False, reason="flat")
 
 
 def post_process_rewards(args: Any, samples: list[Sample]) -> tuple[list[float], list[float]]:
@@ -67,6 +83,24 @@ def post_process_rewards(args: Any, samples: list[Sample]) -> tuple[list[float],
     return settled.raw, settled.advantages
 
 
+def evaluate(
+    args: Any, rollout_id: int, data_source: Any, evaluation: bool = True
+) -> RolloutFnEvalOutput:
+    """Evaluate on every held-out file of the recipe; what is logged of it, the log hook decides."""
+    if not evaluation:
+        raise ValueError(
+            "slime_ext.hooks.evaluate only evaluates; give it to --eval-function-path and leave "
+            "--rollout-function-path as it is"
+        )
+    runtime = runtime_of(args)
+    if not runtime.eval_splits:
+        raise ValueError(
+            "the recipe names no held-out rows; set data.eval or data.eval_sets, or start without "
+            "--eval-interval"
+        )
+    return RolloutFnEvalOutput(data=run_async(evaluate_sets(runtime, args)))
+
+
 def log_rollout(
     rollout_id: int,
     args: Any,
@@ -76,7 +110,7 @@ def log_rollout(
 ) -> bool:
     """Record and log our metrics of one step; False lets the host log its own as well."""
     runtime = runtime_of(args)
-    runtime.step = rollout_id
+    runtime.step, runtime.dropped = rollout_id, 0
     flat = flatten(samples)
     wait_in_thread(runtime, flat)
     settled = settle(runtime, flat)

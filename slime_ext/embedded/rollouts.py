@@ -18,9 +18,9 @@ from tqdm import tqdm
 from slime_ext import hooks
 from slime_ext.host.types import Sample
 from slime_ext.rollout.data_source import RecipeDataSource
+from slime_ext.rollout.evaluation import evaluate_sets
 from slime_ext.rollout.outage import wait_for_verdicts
 from slime_ext.rollout.runtime import Runtime
-from slime_ext.rollout.usable import skipped_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +52,9 @@ class Rollouts:
         return Step(samples, raw, advantages)
 
     async def evaluate(self, step: int) -> None:
-        """Evaluate on the held-out rows and record the metrics under `step`."""
-        section, rollout = self.runtime.recipe.eval, self.runtime.recipe.rollout
-        sampling = {
-            "temperature": section.temperature,
-            "top_p": section.top_p,
-            "top_k": section.top_k,
-            "max_new_tokens": section.max_response_tokens or rollout.max_response_tokens,
-        }
-        samples = self._eval_samples()
-        bar = tqdm(total=len(samples), desc="evaluate", leave=False, disable=None)
-        await asyncio.gather(*(self._one(sample, sampling, True, bar) for sample in samples))
-        bar.close()
-        await wait_for_verdicts(self.runtime, samples, self.stopped)
-        rewards = [sample.reward for sample in samples]
-        hooks.log_eval(step, self.args, {"eval": {"rewards": rewards, "samples": samples}}, None)
+        """Evaluate on all held-out rows and record the metrics under `step`."""
+        data = await evaluate_sets(self.runtime, self.args, self.stopped)
+        hooks.log_eval(step, self.args, data, None)
 
     async def _gather(self) -> tuple[list[list[Sample]], dict[str, float]]:
         rollout = self.runtime.recipe.rollout
@@ -78,10 +66,7 @@ class Rollouts:
             groups = self.source.get_samples(rollout.prompts - len(kept))
             for group in await self._sample_groups(groups):
                 verdict = hooks.keep_group(self.args, group)
-                if verdict.keep:
-                    kept.append(group)
-                elif verdict.keep_when_insufficient:
-                    spare.append(group)
+                (kept if verdict.keep else spare).append(group)
         filled = rollout.prompts - len(kept)
         extra = {
             "batches": float(batches),
@@ -101,33 +86,15 @@ class Rollouts:
         total = sum(len(group) for group in groups)
         bar = tqdm(total=total, desc="rollout", leave=False, disable=None)
         done = await asyncio.gather(
-            *(self._one(sample, sampling, False, bar) for group in groups for sample in group)
+            *(self._one(sample, sampling, bar) for group in groups for sample in group)
         )
         bar.close()
         await wait_for_verdicts(self.runtime, done, self.stopped)
         size = rollout.group_size
         return [done[start : start + size] for start in range(0, len(done), size)]
 
-    async def _one(
-        self, sample: Sample, sampling: dict[str, Any], evaluation: bool, bar: Any
-    ) -> Sample:
-        sample = await hooks.generate(self.args, sample, dict(sampling), evaluation)
+    async def _one(self, sample: Sample, sampling: dict[str, Any], bar: Any) -> Sample:
+        sample = await hooks.generate(self.args, sample, dict(sampling))
         sample.reward = await hooks.reward(self.args, sample)  # type: ignore[assignment]
         bar.update()
         return sample
-
-    def _eval_samples(self) -> list[Sample]:
-        store, section = self.runtime.rows["eval"], self.runtime.recipe.eval
-        skipped = skipped_rows(self.runtime, "eval")
-        usable = [row for row in range(len(store)) if row not in skipped]
-        rows = usable if section.rows is None else usable[: section.rows]
-        repeats = section.samples_per_prompt
-        return [
-            Sample(
-                group_index=row,
-                index=row * repeats + repeat,
-                metadata={"row": row, "id": store.row(row).id, "split": "eval"},
-            )
-            for row in rows
-            for repeat in range(repeats)
-        ]

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 
@@ -30,7 +30,8 @@ from slime_ext.recipe.load import load_recipe
 from slime_ext.recipe.schema import Recipe
 from slime_ext.rollout.kept import Kept
 
-Split = Literal["train", "eval"]
+Split = str
+"""`train`, `eval`, or a name in data.eval_sets."""
 
 KEPT_TOKENS = 16_000_000
 """Tokens of the rendered prompts a process keeps: at 45 bytes each (a list of ints and its JSON)
@@ -63,6 +64,8 @@ class Runtime:
     """Token of the closing thinking tag."""
     step: int | None = None
     """The step whose samples are being settled; set by the rollout log hook."""
+    dropped: int = 0
+    """Groups the dynamic filter has dropped from the step that is being sampled."""
     latest: dict[str, float] = field(default_factory=dict)
     """Metrics of that step."""
     _prompts: Kept[tuple[Split, int], Prompt] = field(
@@ -72,6 +75,11 @@ class Runtime:
         default_factory=lambda: Kept(KEPT_CHARACTERS, _characters)
     )
     _judge_before: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def eval_splits(self) -> list[Split]:
+        """The held-out splits, `eval` first."""
+        return [split for split in self.rows if split != "train"]
 
     def prompt(self, split: Split, position: int) -> list[int]:
         """Token ids of the rendered prompt of one row, not to be changed; raises PromptTooLong."""
@@ -158,6 +166,8 @@ def load_runtime(path: Path) -> Runtime:
     rows: dict[Split, RowStore] = {"train": RowStore(Path(recipe.data.train), recipe.data.format)}
     if recipe.data.eval is not None:
         rows["eval"] = RowStore(Path(recipe.data.eval), recipe.data.format)
+    for name, file in recipe.data.eval_sets.items():
+        rows[name] = RowStore(Path(file), recipe.data.format)
     config = getattr(recipe.reward, recipe.reward.kind, recipe.reward.options)
     return Runtime(
         recipe=recipe,

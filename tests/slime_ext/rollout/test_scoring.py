@@ -141,16 +141,24 @@ def test_what_a_truncated_response_is_worth(
     assert cut.loss_mask == mask
 
 
-def test_a_flat_group_is_dropped_but_may_return(lab_runtime: Callable[..., Runtime]) -> None:
-    runtime = lab_runtime(STUBBORN, "rollout.filter=flat")
+def test_flat_groups_are_dropped_up_to_the_limit_of_a_step(
+    lab_runtime: Callable[..., Runtime],
+) -> None:
+    runtime = lab_runtime(
+        STUBBORN, "rollout.filter=flat", "rollout.prompts=1", "rollout.filter_max_batches=2"
+    )
     flat = [sample("0", 0, i) for i in range(2)]
     mixed = [sample(str(i), 1, 2 + i) for i in range(2)]
     scored(runtime, flat + mixed)
     verdict = hooks.keep_group(args_of(runtime), flat)
-    assert (verdict.keep, verdict.reason, verdict.keep_when_insufficient) == (False, "flat", True)
+    assert (verdict.keep, verdict.reason) == (False, "flat")
     assert hooks.keep_group(args_of(runtime), mixed).keep
     fan_out = [[flat[0]], [mixed[0], mixed[1]]]
     assert hooks.keep_group(args_of(runtime), fan_out).keep is True
+    again = [hooks.keep_group(args_of(runtime), flat).keep for _ in range(3)]
+    assert again == [False, True, True]
+    hooks.log_rollout(0, args_of(runtime), flat, None, 1.0)
+    assert hooks.keep_group(args_of(runtime), flat).keep is False
 
 
 def test_a_step_is_recorded_with_named_metrics_and_every_response(
