@@ -92,6 +92,10 @@ def resolve(recipe: Recipe, run: Path) -> Recipe:
     update = {"train": _data_path(data.train, run / "data" / "train.jsonl", "data.train")}
     if data.eval is not None:
         update["eval"] = _data_path(data.eval, run / "data" / "eval.jsonl", "data.eval")
+    update["eval_sets"] = {
+        name: _data_path(file, run / "data" / f"{name}.jsonl", f"data.eval_sets.{name}")
+        for name, file in data.eval_sets.items()
+    }
     sections = {"model": model, "data": data.model_copy(update=update), "outcome": recipe.outcome}
     if recipe.outcome.judge.cache is not None:
         cache = recipe.outcome.judge.cache.resolve()
@@ -105,6 +109,9 @@ def write_data(asked: Recipe, resolved: Recipe) -> None:
     pairs = [(asked.data.train, resolved.data.train, True)]
     if asked.data.eval is not None and resolved.data.eval is not None:
         pairs.append((asked.data.eval, resolved.data.eval, False))
+    pairs += [
+        (file, resolved.data.eval_sets[name], False) for name, file in asked.data.eval_sets.items()
+    ]
     for name, target, train in pairs:
         if name.startswith(PREFIX) and not Path(target).is_file():
             Path(target).parent.mkdir(parents=True, exist_ok=True)

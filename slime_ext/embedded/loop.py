@@ -139,7 +139,7 @@ class Loop:
         show_step(bar, step, self.runtime.latest, metrics["loss"])
 
     async def _evaluate(self, step: int) -> None:
-        if "eval" in self.runtime.rows:
+        if self.runtime.eval_splits:
             async with self._watched(step):
                 await self.rollouts.evaluate(step)
 

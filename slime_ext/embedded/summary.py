@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from slime_ext.metrics.records import last_rows
+from slime_ext.metrics.records import last_rows, read_rows
 from slime_ext.metrics.run_folder import RunFolder
 from slime_ext.recipe.schema import Recipe
 
@@ -24,7 +24,7 @@ FIGURES = {
 
 def summarise(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
     """Start and end figures (held-out where the recipe evaluates, else of training), cost, seed."""
-    evals = list(last_rows(folder.metrics / "eval.jsonl").values())
+    evals = list(_held_out(recipe, folder).values())
     rows = evals or list(last_rows(folder.metrics / "rollout.jsonl").values())
     train = list(last_rows(folder.metrics / "train.jsonl").values())
     start, end = (
@@ -42,3 +42,10 @@ def summarise(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
         "start": start,
         "end": end,
     }
+
+
+def _held_out(recipe: Recipe, folder: RunFolder) -> dict[int, dict[str, Any]]:
+    """By step the last row of data.eval, or else of the first of data.eval_sets."""
+    main = next(iter(recipe.data.eval_sets), None) if recipe.data.eval is None else "eval"
+    rows = read_rows(folder.metrics / "eval.jsonl")
+    return {int(row["step"]): row for row in rows if row.get("dataset") == main}

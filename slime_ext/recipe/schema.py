@@ -6,9 +6,10 @@ either prompts or rollouts); every backend derives its own numbers from these th
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from rewards.grouping import AdvantageConfig
 from rewards.outcome import OutcomeConfig
@@ -39,6 +40,8 @@ class DataSection(Section):
     """A JSONL file, or `builtin:NAME` for data made on the spot."""
     eval: str | None = None
     """Held-out rows in the same format; None evaluates nothing."""
+    eval_sets: dict[str, str] = Field(default_factory=dict)
+    """Further held-out files by the name their metrics get, e.g. { musique = "musique.jsonl" }."""
     format: Literal["longrl", "musique", "hotpotqa", "longtracerl", "longrlvr"] = "longrl"
     prompt: str = "numbered_chunks"
     """Name of the renderer that turns a row into the user message."""
@@ -50,6 +53,17 @@ class DataSection(Section):
     shuffle: bool = True
     options: dict[str, Any] = Field(default_factory=dict)
     """Settings of a `builtin:` data maker."""
+
+    @field_validator("eval_sets")
+    @classmethod
+    def _names_are_free(cls, sets: dict[str, str]) -> dict[str, str]:
+        for name in sets:
+            if name in ("train", "eval") or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+                raise ValueError(
+                    f"{name!r} cannot be the name of a data set; use letters, digits, '.', '_' and "
+                    "'-', and neither `train` nor `eval`, which name data.train and data.eval"
+                )
+        return sets
 
 
 class RolloutSection(Section):

@@ -43,7 +43,7 @@ async def score_sample(runtime: Runtime, sample: Sample) -> float:
     (slime needs a float and a silent 0.0 would be taught).
     """
     split = sample.metadata.get("split", "train")
-    evaluation = split == "eval"
+    evaluation = split != "train"
     task = runtime.task(split, sample.metadata["row"])
     score = await score_safely(runtime.reward, task, _response(runtime, sample, evaluation))
     remember_score(sample, score)

@@ -35,7 +35,7 @@ async def single_turn(
     An aborted sample that already holds tokens asks only for what is left. Never raises for what a
     server answers: the outcome is in `sample.status`.
     """
-    split: Split = "eval" if evaluation else "train"
+    split: Split = sample.metadata.get("split", "eval" if evaluation else "train")
     rendered = runtime.rendered(split, sample.metadata["row"])
     prompt = rendered.ids
     kept = sample.tokens[len(prompt) :] if sample.status == Sample.Status.ABORTED else []
