@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -64,18 +64,19 @@ def engine(run: RunFolder, runs: Path) -> Iterator[str]:
         yield process.url
 
 
-@pytest.fixture
-def fresh_slime() -> Iterator[Callable[[], None]]:
-    """Forget slime's per-process state, which keeps the first args it ever saw."""
+@pytest.fixture(scope="session")
+def ray() -> Iterator[Any]:
+    """A Ray of our own whose workers have the placeholders too, and one pretended GPU."""
+    import ray
 
-    def forget() -> None:
-        from slime.utils.misc import SingletonMeta
-
-        SingletonMeta._instances.clear()
-
-    forget()
-    yield forget
-    forget()
+    ray.init(
+        num_cpus=4,
+        num_gpus=1,
+        include_dashboard=False,
+        runtime_env={"worker_process_setup_hook": "tests.slime_host.stubs.install"},
+    )
+    yield ray
+    ray.shutdown()
 
 
 @pytest.fixture

@@ -7,12 +7,14 @@ is noticed here; only what a launcher of ours would set is set.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import sys
 from pathlib import Path
 from unittest import mock
 
 from slime_ext.embedded.builtin import resolve, write_data
+from slime_ext.host.types import Sample
 from slime_ext.metrics.run_folder import RunFolder, open_run, write_recipe
 from slime_ext.recipe.load import load_recipe
 from slime_ext.rollout.runtime import load_runtime
@@ -47,6 +49,11 @@ def lab_run(root: Path, *settings: str, name: str = "lab") -> RunFolder:
     write_recipe(folder, recipe)
     refuse_or_skip(load_runtime(folder.recipe))
     return folder
+
+
+def without_fan_out() -> bool:
+    """Whether the slime at hand is v0.2.4: it has no ids of rollouts."""
+    return "rollout_id" not in {field.name for field in dataclasses.fields(Sample)}
 
 
 def slime_flags(folder: RunFolder, url: str, *extra: str) -> list[str]:
