@@ -27,24 +27,26 @@ from slime_ext.host.types import DynamicFilterOutput, RolloutFnEvalOutput, Sampl
 from slime_ext.metrics.aggregate import eval_metrics, rollout_metrics
 from slime_ext.metrics.rollouts import rollout_rows
 from slime_ext.rollout.evaluation import evaluate_sets
+from slime_ext.rollout.kinds import kind_of
 from slime_ext.rollout.outage import undecided, wait_in_thread
 from slime_ext.rollout.runtime import runtime_of
 from slime_ext.rollout.scoring import group_has_signal, score_sample, settle
-from slime_ext.rollout.single_turn import single_turn
 
 
 async def generate(
     args: Any, sample: Sample, sampling_params: dict[str, Any], evaluation: bool = False
-) -> Sample:
-    """Sample one response for `sample`; the status says how it ended.
+) -> Sample | list[Sample]:
+    """Sample one response for `sample`; the status says how it ended. A list for fan-out.
 
     The reward is NaN where the response was aborted: slime does not ask for the reward of such a
     sample, and its metrics fail on None.
     """
     sample.reward = None
-    done = await single_turn(runtime_of(args), args, sample, sampling_params, evaluation)
-    if done.status == Sample.Status.ABORTED:
-        done.reward = math.nan
+    runtime = runtime_of(args)
+    done = await kind_of(runtime).generate(runtime, args, sample, sampling_params, evaluation)
+    for one in done if isinstance(done, list) else [done]:
+        if one.status == Sample.Status.ABORTED:
+            one.reward = math.nan
     return done
 
 

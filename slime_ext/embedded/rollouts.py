@@ -17,8 +17,10 @@ from tqdm import tqdm
 
 from slime_ext import hooks
 from slime_ext.host.types import Sample
+from slime_ext.recipe.errors import RecipeError
 from slime_ext.rollout.data_source import RecipeDataSource
 from slime_ext.rollout.evaluation import evaluate_sets
+from slime_ext.rollout.kinds import kind_of
 from slime_ext.rollout.outage import wait_for_verdicts
 from slime_ext.rollout.runtime import Runtime
 
@@ -36,6 +38,11 @@ class Rollouts:
     """Generates, scores and settles the samples of a step or an evaluation."""
 
     def __init__(self, args: Namespace, runtime: Runtime, source: RecipeDataSource) -> None:
+        if kind_of(runtime).fan_out:
+            raise RecipeError(
+                f"rollout.kind = {runtime.recipe.rollout.kind!r} makes several samples of one "
+                "rollout; the embedded backend trains on one each, use a kind without fan_out"
+            )
         self.args = args
         self.runtime = runtime
         self.source = source
@@ -94,7 +101,9 @@ class Rollouts:
         return [done[start : start + size] for start in range(0, len(done), size)]
 
     async def _one(self, sample: Sample, sampling: dict[str, Any], bar: Any) -> Sample:
-        sample = await hooks.generate(self.args, sample, dict(sampling))
+        done = await hooks.generate(self.args, sample, dict(sampling))
+        assert isinstance(done, Sample)
+        sample = done
         sample.reward = await hooks.reward(self.args, sample)  # type: ignore[assignment]
         bar.update()
         return sample

@@ -6,10 +6,10 @@ W&B run and one step axis; we never call wandb there ourselves.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from slime_ext.host.features import logging_module
 from slime_ext.host.types import HAVE_SLIME
 
 Sink = Callable[[Mapping[str, float], int], None]
@@ -30,13 +30,4 @@ def log(args: Any, metrics: Mapping[str, float], step: int, axis: str = "rollout
         _sink(metrics, step)
     elif HAVE_SLIME and hasattr(args, "use_wandb"):
         # The embedded loop may run where slime is installed; its args are not slime's.
-        _slime_log(args, {**metrics, axis: step}, axis)
-
-
-def _slime_log(args: Any, metrics: dict[str, Any], axis: str) -> None:
-    # v0.3.1 keeps the module in slime.utils, later commits in slime.observability.
-    try:
-        module = importlib.import_module("slime.utils.logging_utils")
-    except ModuleNotFoundError:
-        module = importlib.import_module("slime.observability.logging_utils")
-    module.log(args, metrics, step_key=axis)
+        logging_module().log(args, {**metrics, axis: step}, step_key=axis)

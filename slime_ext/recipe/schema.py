@@ -69,6 +69,9 @@ class DataSection(Section):
 class RolloutSection(Section):
     """How many responses are sampled, and how."""
 
+    kind: str = "single_turn"
+    """How a response comes about: `single_turn`, or a RolloutKind of your own as
+    "package.module:NAME"."""
     steps: int = Field(gt=0)
     prompts: int = Field(gt=0)
     """Prompts a step."""

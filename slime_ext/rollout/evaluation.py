@@ -15,10 +15,10 @@ from typing import Any
 from tqdm import tqdm
 
 from slime_ext.host.types import Sample
+from slime_ext.rollout.kinds import kind_of
 from slime_ext.rollout.outage import wait_for_verdicts
 from slime_ext.rollout.runtime import Runtime
 from slime_ext.rollout.scoring import score_sample
-from slime_ext.rollout.single_turn import single_turn
 from slime_ext.rollout.usable import skipped_rows
 
 AT_ONCE = 512
@@ -50,9 +50,11 @@ async def evaluate_sets(
     An undetermined reward is left out of `rewards` (one NaN would be the mean), unless pass rates
     are logged, which count whole groups. Raises JudgeOutageError as `wait_for_verdicts`.
     """
-    samples = {split: eval_samples(runtime, split) for split in runtime.eval_splits}
-    everything = [sample for split in samples.values() for sample in split]
-    await _sample_all(runtime, args, everything)
+    asked = [sample for split in runtime.eval_splits for sample in eval_samples(runtime, split)]
+    everything = await _sample_all(runtime, args, asked)
+    samples: dict[str, list[Sample]] = {split: [] for split in runtime.eval_splits}
+    for sample in everything:
+        samples[sample.metadata["split"]].append(sample)
     await wait_for_verdicts(runtime, everything, stopped)
     keep_all = getattr(args, "log_passrate", False)
     return {
@@ -65,7 +67,8 @@ async def evaluate_sets(
     }
 
 
-async def _sample_all(runtime: Runtime, args: Any, samples: list[Sample]) -> None:
+async def _sample_all(runtime: Runtime, args: Any, samples: list[Sample]) -> list[Sample]:
+    generate = kind_of(runtime).generate
     section, rollout = runtime.recipe.eval, runtime.recipe.rollout
     sampling = {
         "temperature": section.temperature,
@@ -78,14 +81,18 @@ async def _sample_all(runtime: Runtime, args: Any, samples: list[Sample]) -> Non
     room = contextlib.nullcontext() if together else asyncio.Semaphore(AT_ONCE)
     bar = tqdm(total=len(samples), desc="evaluate", leave=False, disable=None)
 
-    async def one(sample: Sample) -> None:
+    async def one(sample: Sample) -> list[Sample]:
         async with room:
-            await single_turn(runtime, args, sample, dict(sampling), evaluation=True)
-        sample.reward = await score_sample(runtime, sample)
+            done = await generate(runtime, args, sample, dict(sampling), True)
+        found = done if isinstance(done, list) else [done]
+        for each in found:
+            each.reward = await score_sample(runtime, each)
         bar.update()
+        return found
 
-    await asyncio.gather(*(one(sample) for sample in samples))
+    done = await asyncio.gather(*(one(sample) for sample in samples))
     bar.close()
+    return [sample for found in done for sample in found]
 
 
 def _determined(samples: list[Sample]) -> list[float]:

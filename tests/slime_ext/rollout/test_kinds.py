@@ -1,0 +1,98 @@
+"""Kinds of rollout: looked up, imported, and refused where the host cannot fan out."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from slime_ext import hooks
+from slime_ext.embedded.rollouts import Rollouts
+from slime_ext.host import features
+from slime_ext.host.features import UnsupportedHostError
+from slime_ext.host.types import Sample
+from slime_ext.recipe.errors import RecipeError
+from slime_ext.rollout.data_source import RecipeDataSource
+from slime_ext.rollout.kinds import KINDS, RolloutKind, kind_of
+from slime_ext.rollout.runtime import Runtime
+
+
+async def twice(
+    runtime: Runtime, args: Any, sample: Sample, sampling: dict[str, Any], evaluation: bool
+) -> list[Sample]:
+    """Two samples of one rollout, one of them lost."""
+    meta = dict(sample.metadata)
+    first = Sample(index=sample.index, rollout_id=sample.index, metadata=meta)
+    second = Sample(index=sample.index, rollout_id=sample.index, metadata=meta)
+    first.status, second.status = Sample.Status.COMPLETED, Sample.Status.ABORTED
+    return [first, second]
+
+
+@pytest.fixture
+def episodes(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name under which a recipe finds a kind that fans out."""
+    module = ModuleType("my_episodes")
+    module.EPISODES = RolloutKind(twice, fan_out=True)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "my_episodes", module)
+    return "my_episodes:EPISODES"
+
+
+def arguments(runtime: Runtime) -> Namespace:
+    return Namespace(longrl_recipe=str(runtime.folder / "recipe.toml"), save=None)
+
+
+def test_a_kind_of_your_own_is_what_the_hook_runs(
+    lab_runtime: Callable[..., Runtime], episodes: str
+) -> None:
+    runtime = lab_runtime(f"rollout.kind={episodes}")
+    args = arguments(runtime)
+    (group,) = RecipeDataSource(args).get_samples(1)
+    done = asyncio.run(hooks.generate(args, group[0], {"max_new_tokens": 4}))
+    assert isinstance(done, list)
+    assert [one.rollout_id for one in done] == [0, 0]
+    assert done[0].reward is None
+    assert done[1].reward != done[1].reward  # NaN
+
+
+def test_an_old_slime_is_refused_by_its_version_before_anything_is_sampled(
+    lab_runtime: Callable[..., Runtime], episodes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(features, "can_fan_out", lambda _: False)
+    with pytest.raises(UnsupportedHostError, match=r"v0\.2\.4 or older"):
+        RecipeDataSource(arguments(lab_runtime(f"rollout.kind={episodes}")))
+    RecipeDataSource(arguments(lab_runtime()))
+
+
+def test_the_embedded_backend_refuses_fan_out(
+    lab_runtime: Callable[..., Runtime], episodes: str
+) -> None:
+    runtime = lab_runtime(f"rollout.kind={episodes}")
+    args = arguments(runtime)
+    with pytest.raises(RecipeError, match="embedded backend"):
+        Rollouts(args, runtime, RecipeDataSource(args))
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("single_tunr", "did you mean 'single_turn'"),
+        ("no_such_module:KIND", "no module 'no_such_module'"),
+        ("json:dumps", "is no RolloutKind"),
+        ("json:", "is no RolloutKind"),
+    ],
+)
+def test_a_kind_that_is_not_there_is_explained(
+    lab_runtime: Callable[..., Runtime], name: str, says: str
+) -> None:
+    runtime = lab_runtime(f"rollout.kind={name}")
+    with pytest.raises(RecipeError, match=says):
+        kind_of(runtime)
+
+
+def test_single_turn_gives_one_sample() -> None:
+    assert not KINDS["single_turn"].fan_out
