@@ -15,10 +15,11 @@ from typing import Any
 from tqdm import tqdm
 
 from slime_ext.host.types import Sample
-from slime_ext.rollout.kinds import kind_of
+from slime_ext.rollout.kinds import own_kind
 from slime_ext.rollout.outage import wait_for_verdicts
 from slime_ext.rollout.runtime import Runtime
 from slime_ext.rollout.scoring import score_sample
+from slime_ext.rollout.single_turn import single_turn
 from slime_ext.rollout.usable import skipped_rows
 
 AT_ONCE = 512
@@ -68,7 +69,8 @@ async def evaluate_sets(
 
 
 async def _sample_all(runtime: Runtime, args: Any, samples: list[Sample]) -> list[Sample]:
-    generate = kind_of(runtime).generate
+    own = own_kind(runtime)
+    generate = single_turn if own is None else own.generate
     section, rollout = runtime.recipe.eval, runtime.recipe.rollout
     sampling = {
         "temperature": section.temperature,

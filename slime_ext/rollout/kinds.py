@@ -1,4 +1,4 @@
-"""How a response comes about: the kinds of rollout a recipe can name.
+"""Rollouts of a user's own in place of the single turn, named by the recipe.
 
 One design choice: a kind says of itself whether one rollout may become several samples (fan-out),
 so that a host that cannot train on them is refused before anything is sampled.
@@ -11,12 +11,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from slime_ext.errors import nearest
 from slime_ext.host.features import require_fan_out
 from slime_ext.host.types import Sample
 from slime_ext.recipe.errors import RecipeError
 from slime_ext.rollout.runtime import Runtime
-from slime_ext.rollout.single_turn import single_turn
+
+SINGLE_TURN = "single_turn"
+"""The kind that is built in."""
 
 Generate = Callable[
     [Runtime, Any, Sample, dict[str, Any], bool], Awaitable["Sample | list[Sample]"]
@@ -32,16 +33,16 @@ class RolloutKind:
     fan_out: bool = False
 
 
-KINDS: dict[str, RolloutKind] = {"single_turn": RolloutKind(single_turn)}
-
-
-def kind_of(runtime: Runtime) -> RolloutKind:
-    """The kind the recipe names, registered or at the import path "package.module:NAME".
+def own_kind(runtime: Runtime) -> RolloutKind | None:
+    """The kind at the import path "package.module:NAME" that the recipe names; None for the single
+    turn.
 
     Raises RecipeError where there is none, UnsupportedHostError where this slime cannot run it.
     """
     name = runtime.recipe.rollout.kind
-    kind = KINDS.get(name) or _imported(name)
+    if name == SINGLE_TURN:
+        return None
+    kind = _imported(name)
     if kind.fan_out:
         require_fan_out(name)
     return kind
@@ -51,8 +52,8 @@ def _imported(name: str) -> RolloutKind:
     module, colon, attribute = name.partition(":")
     if not colon:
         raise RecipeError(
-            f'unknown rollout.kind = {name!r}; {nearest(name, KINDS)} (or your own "package.'
-            'module:NAME")'
+            f'unknown rollout.kind = {name!r}; write "{SINGLE_TURN}", or "package.module:NAME" '
+            "of your own"
         )
     try:
         kind = getattr(importlib.import_module(module), attribute, None)

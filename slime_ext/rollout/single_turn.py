@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 
+from slime_ext.data.budget import PromptTooLong
 from slime_ext.host.types import Sample
 from slime_ext.rollout.affinity import post_for_group
 from slime_ext.rollout.client import EngineGoneError
@@ -36,7 +37,12 @@ async def single_turn(
     server answers: the outcome is in `sample.status`.
     """
     split: Split = sample.metadata.get("split", "eval" if evaluation else "train")
-    rendered = runtime.rendered(split, sample.metadata["row"])
+    try:
+        rendered = runtime.rendered(split, sample.metadata["row"])
+    except PromptTooLong:
+        # A row that was not looked at before the run. Hosts want some prompt: two end tokens.
+        sample.tokens = [runtime.stop_ids[0]] * 2
+        return _finish(runtime, sample, sample.tokens, Sample.Status.TRUNCATED, "prompt_too_long")
     prompt = rendered.ids
     kept = sample.tokens[len(prompt) :] if sample.status == Sample.Status.ABORTED else []
     room = min(

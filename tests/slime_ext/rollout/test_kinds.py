@@ -18,7 +18,7 @@ from slime_ext.host.features import UnsupportedHostError
 from slime_ext.host.types import Sample
 from slime_ext.recipe.errors import RecipeError
 from slime_ext.rollout.data_source import RecipeDataSource
-from slime_ext.rollout.kinds import KINDS, RolloutKind, kind_of
+from slime_ext.rollout.kinds import RolloutKind, own_kind
 from slime_ext.rollout.runtime import Runtime
 
 
@@ -80,7 +80,7 @@ def test_the_embedded_backend_refuses_fan_out(
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("single_tunr", "did you mean 'single_turn'"),
+        ("single_tunr", 'write "single_turn"'),
         ("no_such_module:KIND", "no module 'no_such_module'"),
         ("json:dumps", "is no RolloutKind"),
         ("json:", "is no RolloutKind"),
@@ -91,8 +91,8 @@ def test_a_kind_that_is_not_there_is_explained(
 ) -> None:
     runtime = lab_runtime(f"rollout.kind={name}")
     with pytest.raises(RecipeError, match=says):
-        kind_of(runtime)
+        own_kind(runtime)
 
 
-def test_single_turn_gives_one_sample() -> None:
-    assert not KINDS["single_turn"].fan_out
+def test_the_single_turn_is_built_in(lab_runtime: Callable[..., Runtime]) -> None:
+    assert own_kind(lab_runtime()) is None

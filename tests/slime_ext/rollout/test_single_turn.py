@@ -148,3 +148,13 @@ def test_an_aborted_sample_asks_only_for_what_is_left(
     assert sample.rollout_log_probs == [-1.0, -1.0, -0.5, -0.5]
     assert sample.response_length == 4
     assert sample.status is Sample.Status.COMPLETED
+
+
+def test_a_prompt_over_the_cap_is_truncated_without_a_request(
+    lab_runtime: Callable[..., Runtime], engine: FakeEngine
+) -> None:
+    sample = generate(lab_runtime("data.max_prompt_tokens=20"), engine)
+    assert engine.received == []
+    assert sample.status is Sample.Status.TRUNCATED
+    assert sample.metadata["finish"] == "prompt_too_long"
+    assert (sample.response_length, sample.loss_mask, len(sample.tokens)) == (1, [0], 3)
