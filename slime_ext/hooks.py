@@ -27,10 +27,11 @@ from slime_ext.host.types import DynamicFilterOutput, RolloutFnEvalOutput, Sampl
 from slime_ext.metrics.aggregate import eval_metrics, rollout_metrics
 from slime_ext.metrics.rollouts import rollout_rows
 from slime_ext.rollout.evaluation import evaluate_sets
-from slime_ext.rollout.kinds import kind_of
+from slime_ext.rollout.kinds import own_kind
 from slime_ext.rollout.outage import undecided, wait_in_thread
 from slime_ext.rollout.runtime import runtime_of
 from slime_ext.rollout.scoring import group_has_signal, score_sample, settle
+from slime_ext.rollout.single_turn import single_turn
 
 
 async def generate(
@@ -43,7 +44,9 @@ async def generate(
     """
     sample.reward = None
     runtime = runtime_of(args)
-    done = await kind_of(runtime).generate(runtime, args, sample, sampling_params, evaluation)
+    own = own_kind(runtime)
+    sample_one = single_turn if own is None else own.generate
+    done = await sample_one(runtime, args, sample, sampling_params, evaluation)
     for one in done if isinstance(done, list) else [done]:
         if one.status == Sample.Status.ABORTED:
             one.reward = math.nan

@@ -20,7 +20,7 @@ from slime_ext.host.types import Sample
 from slime_ext.recipe.errors import RecipeError
 from slime_ext.rollout.data_source import RecipeDataSource
 from slime_ext.rollout.evaluation import evaluate_sets
-from slime_ext.rollout.kinds import kind_of
+from slime_ext.rollout.kinds import own_kind
 from slime_ext.rollout.outage import wait_for_verdicts
 from slime_ext.rollout.runtime import Runtime
 
@@ -38,7 +38,8 @@ class Rollouts:
     """Generates, scores and settles the samples of a step or an evaluation."""
 
     def __init__(self, args: Namespace, runtime: Runtime, source: RecipeDataSource) -> None:
-        if kind_of(runtime).fan_out:
+        own = own_kind(runtime)
+        if own is not None and own.fan_out:
             raise RecipeError(
                 f"rollout.kind = {runtime.recipe.rollout.kind!r} makes several samples of one "
                 "rollout; the embedded backend trains on one each, use a kind without fan_out"
