@@ -34,6 +34,7 @@ HOOKS = {
     "custom-rm-path": "slime_ext.hooks.reward",
     "dynamic-sampling-filter-path": "slime_ext.hooks.keep_group",
     "custom-reward-post-process-path": "slime_ext.hooks.post_process_rewards",
+    "eval-function-path": "slime_ext.hooks.evaluate",
     "custom-rollout-log-function-path": "slime_ext.hooks.log_rollout",
     "custom-eval-rollout-log-function-path": "slime_ext.hooks.log_eval",
 }

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from slime_ext import hooks
 from slime_ext.host.types import Sample
 from tests.slime_host.lab import lab_run, slime_args
 from tests.slime_host.manager import bare_manager, one_rollout
@@ -43,20 +42,13 @@ def test_a_group_without_verdicts_passes_the_loggers_and_teaches_nothing(
     assert not any(isinstance(value, float) and math.isnan(value) for value in ours.values())
 
 
-@pytest.mark.parametrize("members", [{0}, {0, 1, 2, 3}], ids=["one member", "a whole group"])
+@pytest.mark.parametrize(("kind", "members"), [("ABORTS_ONE", {0}), ("ABORTS_FOUR", {0, 1, 2, 3})])
 def test_aborted_members_pass_the_loggers_and_teach_nothing(
-    members: set[int], runs: Path, engine: str, monkeypatch: pytest.MonkeyPatch
+    kind: str, members: set[int], runs: Path, engine: str
 ) -> None:
-    sample_one = hooks.single_turn
-
-    async def single_turn(*arguments: Any) -> Any:
-        sample = await sample_one(*arguments)
-        if sample.index in members:
-            sample.status = Sample.Status.ABORTED
-        return sample
-
-    monkeypatch.setattr(hooks, "single_turn", single_turn)
-    run = lab_run(runs, name=f"aborted-{len(members)}")
+    run = lab_run(
+        runs, f'rollout.kind="tests.slime_host.odd_rollouts:{kind}"', name=f"aborted-{len(members)}"
+    )
     samples, data = one_rollout(bare_manager(slime_args(run, engine)))
     assert {s.index for s in samples if s.status is Sample.Status.ABORTED} == members
     moves = dict(zip(data["sample_indices"], taught(data), strict=True))

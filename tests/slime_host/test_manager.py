@@ -17,24 +17,6 @@ from tests.slime_host.lab import lab_run, slime_args, without_fan_out
 pytestmark = pytest.mark.skipif(
     without_fan_out(), reason="slime v0.2.4 divides by the number of GPUs, which is 0 here"
 )
-DATA_SETS = ("first", "second")
-
-
-def eval_config(folder: Path, rows: int) -> Path:
-    """Two data sets of half the evaluation rows each, as slime reads them; our hooks take the row
-    from the metadata."""
-    data = folder / "eval.jsonl"
-    with data.open("w") as lines:
-        for row in range(rows):
-            metadata = {"row": row, "id": str(row), "source": "lab", "split": "eval"}
-            lines.write(json.dumps({"input": "-", "metadata": metadata}) + "\n")
-    half = rows // 2
-    cuts = (f"{data}@[0:{half}]", f"{data}@[{half}:{rows}]")
-    data_sets = [{"name": n, "path": p} for n, p in zip(DATA_SETS, cuts, strict=True)]
-    defaults = {"n_samples_per_eval_prompt": 2, "temperature": 0.0, "max_response_len": 48}
-    config = folder / "eval.yaml"
-    config.write_text(json.dumps({"eval": {"defaults": defaults, "datasets": data_sets}}))
-    return config
 
 
 def test_the_manager_evaluates_and_rolls_out_with_our_hooks(
@@ -42,13 +24,12 @@ def test_the_manager_evaluates_and_rolls_out_with_our_hooks(
 ) -> None:
     from slime.ray.placement_group import create_placement_groups, create_rollout_manager
 
-    run = lab_run(runs, name="manager")
+    run = lab_run(runs, 'data.eval_sets={second="builtin:lab"}', name="manager")
     rows = len(load_runtime(run.recipe).rows["eval"])
     args = slime_args(
         run,
         engine,
-        *("--debug-rollout-only", "--rollout-num-gpus", "0", "--eval-interval", "1"),
-        *("--eval-config", str(eval_config(tmp_path, rows))),
+        *("--debug-rollout-only", "--rollout-num-gpus", "0"),
         *("--save-debug-rollout-data", str(tmp_path / "{rollout_id}.pt")),
     )
     manager, _ = create_rollout_manager(args, create_placement_groups(args)["rollout"])
@@ -58,7 +39,7 @@ def test_the_manager_evaluates_and_rolls_out_with_our_hooks(
     ray.get(manager.dispose.remote())
 
     evaluated = {row["dataset"]: row for row in read_rows(run.path / "metrics" / "eval.jsonl")}
-    assert set(evaluated) == set(DATA_SETS)
+    assert set(evaluated) == {"eval", "second"}
     assert all(row["samples"] == rows for row in evaluated.values())
     (rollout,) = read_rows(run.path / "metrics" / "rollout.jsonl")
     assert rollout["samples"] == 12

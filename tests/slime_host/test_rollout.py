@@ -3,17 +3,15 @@ its train data equals what the embedded backend builds from the same responses."
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from slime_ext import hooks
 from slime_ext.metrics.records import read_rollouts, read_rows
 from slime_ext.metrics.run_folder import RunFolder
-from tests.slime_host.lab import lab_run, slime_args
+from tests.slime_host.lab import lab_run, slime_args, without_fan_out
 from tests.slime_host.manager import bare_manager, embedded_rollout, one_rollout
 
 
@@ -37,8 +35,9 @@ def assert_same_training(run: RunFolder, twin: RunFolder, url: str) -> dict[str,
 
 
 def test_slime_and_the_embedded_loop_train_on_the_same(
-    run: RunFolder, runs: Path, engine: str, logged: list[dict[str, Any]]
+    runs: Path, engine: str, logged: list[dict[str, Any]]
 ) -> None:
+    run = lab_run(runs, name="plain")
     data = assert_same_training(run, lab_run(runs, name="twin"), engine)
     assert len(data["rewards"]) == 12
     assert any(data["rewards"]), "a step that teaches nothing compares nothing"
@@ -69,27 +68,25 @@ def sglang_router(run: RunFolder, runs: Path) -> Iterator[str]:
         process.stop()
 
 
-@pytest.fixture
-def replayed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first response to each sample is also the second: SGLang, unlike our engine, does not
-    repeat itself for a seed."""
-    first: dict[int, Any] = {}
-    sample_one = hooks.single_turn
+@pytest.mark.skipif(without_fan_out(), reason="slime v0.2.4 cannot train on fan-out")
+def test_each_sample_of_a_fan_out_is_taught_what_its_rollout_is(runs: Path, engine: str) -> None:
+    kind = 'rollout.kind="tests.slime_host.odd_rollouts:UNEVEN"'
+    _, data = one_rollout(bare_manager(slime_args(lab_run(runs, kind, name="fan-out"), engine)))
+    step = embedded_rollout(lab_run(runs, name="single"), engine)
+    of = data["sample_indices"]
+    assert of == [index for index in range(12) for _ in range(1 + index % 2)]
+    assert data["rollout_ids"] == of
+    assert data["tokens"] == [step.samples[index].tokens for index in of]
+    assert data["rewards"] == pytest.approx([step.advantages[index] for index in of])
+    assert data["raw_reward"] == pytest.approx([step.raw[index] for index in of])
+    lengths = [step.samples[index].response_length * (1 + index % 2) for index in of]
+    assert data["rollout_mask_sums"] == lengths
+    assert any(data["rewards"])
 
-    async def single_turn(runtime: Any, args: Any, sample: Any, *rest: Any) -> Any:
-        if sample.index not in first:
-            done = await sample_one(runtime, args, sample, *rest)
-            first[sample.index] = copy.deepcopy(done)
-            return done
-        return copy.deepcopy(first[sample.index])
 
-    monkeypatch.setattr(hooks, "single_turn", single_turn)
-
-
-def test_the_same_holds_behind_the_real_router_and_sglang(
-    runs: Path, sglang_router: str, replayed: None
-) -> None:
-    many = ("rollout.prompts=6", "rollout.group_size=8")
+def test_the_same_holds_behind_the_real_router_and_sglang(runs: Path, sglang_router: str) -> None:
+    kind = 'rollout.kind="tests.slime_host.odd_rollouts:REPLAYED"'
+    many = (kind, "rollout.prompts=6", "rollout.group_size=8")
     run, twin = (lab_run(runs, *many, name=name) for name in ("sglang", "sglang-twin"))
     data = assert_same_training(run, twin, sglang_router)
     assert len(data["rewards"]) == 48
