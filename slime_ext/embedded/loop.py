@@ -191,16 +191,20 @@ def host_args(recipe: Recipe, folder: RunFolder) -> Namespace:
 
 def to_updates(step: Step, recipe: Recipe) -> list[list[TrainSample]]:
     """Split a step into its optimiser updates, whole groups in order (methods, section 0)."""
-    size = len(step.samples) // recipe.rollout.updates
-    samples = [
-        _train_sample(sample, advantage)
-        for sample, advantage in zip(step.samples, step.advantages, strict=True)
+    groups: dict[int | None, list[TrainSample]] = {}
+    for sample, advantage in zip(step.samples, step.advantages, strict=True):
+        groups.setdefault(sample.group_index, []).append(_train_sample(sample, advantage))
+    size = len(groups) // recipe.rollout.updates
+    whole = list(groups.values())
+    return [
+        [sample for group in whole[start : start + size] for sample in group]
+        for start in range(0, len(whole), size)
     ]
-    return [samples[start : start + size] for start in range(0, len(samples), size)]
 
 
 def _train_sample(sample: Sample, advantage: float) -> TrainSample:
     cut = len(sample.tokens) - sample.response_length
+    shared = getattr(sample, "rollout_id", None)
     assert sample.rollout_log_probs is not None
     assert sample.loss_mask is not None
     return TrainSample(
@@ -210,5 +214,5 @@ def _train_sample(sample: Sample, advantage: float) -> TrainSample:
         advantage=advantage,
         loss_mask=sample.loss_mask,
         group=int(sample.group_index or 0),
-        rollout=int(sample.index or 0),
+        rollout=int((sample.index if shared is None else shared) or 0),
     )

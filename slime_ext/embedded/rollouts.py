@@ -17,10 +17,8 @@ from tqdm import tqdm
 
 from slime_ext import hooks
 from slime_ext.host.types import Sample
-from slime_ext.recipe.errors import RecipeError
 from slime_ext.rollout.data_source import RecipeDataSource
 from slime_ext.rollout.evaluation import evaluate_sets
-from slime_ext.rollout.kinds import own_kind
 from slime_ext.rollout.outage import wait_for_verdicts
 from slime_ext.rollout.runtime import Runtime
 
@@ -38,12 +36,6 @@ class Rollouts:
     """Generates, scores and settles the samples of a step or an evaluation."""
 
     def __init__(self, args: Namespace, runtime: Runtime, source: RecipeDataSource) -> None:
-        own = own_kind(runtime)
-        if own is not None and own.fan_out:
-            raise RecipeError(
-                f"rollout.kind = {runtime.recipe.rollout.kind!r} makes several samples of one "
-                "rollout; the embedded backend trains on one each, use a kind without fan_out"
-            )
         self.args = args
         self.runtime = runtime
         self.source = source
@@ -97,14 +89,20 @@ class Rollouts:
             *(self._one(sample, sampling, bar) for group in groups for sample in group)
         )
         bar.close()
-        await wait_for_verdicts(self.runtime, done, self.stopped)
         size = rollout.group_size
-        return [done[start : start + size] for start in range(0, len(done), size)]
+        found = [hooks.flatten(done[start : start + size]) for start in range(0, len(done), size)]
+        await wait_for_verdicts(self.runtime, hooks.flatten(found), self.stopped)
+        return found
 
-    async def _one(self, sample: Sample, sampling: dict[str, Any], bar: Any) -> Sample:
+    async def _one(self, sample: Sample, sampling: dict[str, Any], bar: Any) -> list[Sample]:
         done = await hooks.generate(self.args, sample, dict(sampling))
-        assert isinstance(done, Sample)
-        sample = done
-        sample.reward = await hooks.reward(self.args, sample)  # type: ignore[assignment]
+        samples = done if isinstance(done, list) else [done]
+        for one, reward in zip(samples, await self._rewards(samples), strict=True):
+            one.reward = reward
         bar.update()
-        return sample
+        return samples
+
+    async def _rewards(self, samples: list[Sample]) -> list[float]:
+        rewards = await hooks.reward(self.args, samples)
+        assert isinstance(rewards, list)
+        return rewards

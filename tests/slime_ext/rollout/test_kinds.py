@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from slime_ext import hooks
+from slime_ext.embedded.loop import to_updates
 from slime_ext.embedded.rollouts import Rollouts
 from slime_ext.host import features
 from slime_ext.host.features import UnsupportedHostError
@@ -26,9 +27,19 @@ async def twice(
     runtime: Runtime, args: Any, sample: Sample, sampling: dict[str, Any], evaluation: bool
 ) -> list[Sample]:
     """Two samples of one rollout, one of them lost."""
-    meta = dict(sample.metadata)
-    first = Sample(index=sample.index, rollout_id=sample.index, metadata=meta)
-    second = Sample(index=sample.index, rollout_id=sample.index, metadata=meta)
+    first, second = (
+        Sample(
+            group_index=sample.group_index,
+            index=sample.index,
+            rollout_id=sample.index,
+            metadata=dict(sample.metadata),
+            tokens=[5, 6, 2],
+            response_length=1,
+            rollout_log_probs=[-0.5],
+            loss_mask=[1],
+        )
+        for _ in range(2)
+    )
     first.status, second.status = Sample.Status.COMPLETED, Sample.Status.ABORTED
     return [first, second]
 
@@ -68,13 +79,17 @@ def test_an_old_slime_is_refused_by_its_version_before_anything_is_sampled(
     RecipeDataSource(arguments(lab_runtime()))
 
 
-def test_the_embedded_backend_refuses_fan_out(
+def test_a_step_of_the_embedded_loop_is_cut_between_groups(
     lab_runtime: Callable[..., Runtime], episodes: str
 ) -> None:
-    runtime = lab_runtime(f"rollout.kind={episodes}")
+    runtime = lab_runtime(f"rollout.kind={episodes}", "rollout.prompts=2", "rollout.updates=2")
     args = arguments(runtime)
-    with pytest.raises(RecipeError, match="embedded backend"):
-        Rollouts(args, runtime, RecipeDataSource(args))
+    step = asyncio.run(Rollouts(args, runtime, RecipeDataSource(args)).train(0))
+    size = runtime.recipe.rollout.group_size
+    assert len(step.samples) == 4 * size
+    updates = to_updates(step, runtime.recipe)
+    assert [{sample.group for sample in update} for update in updates] == [{0}, {1}]
+    assert [len({sample.rollout for sample in update}) for update in updates] == [size, size]
 
 
 @pytest.mark.parametrize(
