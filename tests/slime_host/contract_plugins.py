@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import os
+from argparse import Namespace
 from typing import Any
 
 from slime_ext import hooks
@@ -73,6 +74,11 @@ def log_eval(rollout_id: int, args: Any, data: Any, extra: Any) -> bool:
     for results in data.values():
         results["samples"] = [_placed(one) for one in results["samples"]]
     return hooks.log_eval(rollout_id, _ready(args), data, extra)
+
+
+@functools.wraps(hooks.evaluate)
+def evaluate(args: Any, rollout_id: int, data_source: Any, evaluation: bool = True) -> Any:
+    return hooks.evaluate(_ready(args or Namespace()), rollout_id, data_source, evaluation)
 
 
 class ReadyDataSource(RecipeDataSource):

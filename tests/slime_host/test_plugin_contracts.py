@@ -18,6 +18,7 @@ PLUGINS = "tests.slime_host.contract_plugins"
 PATHS = {
     "test_plugin_generate_contracts.py": {"custom-generate-function-path": "generate"},
     "test_plugin_path_loading_contracts.py": {
+        "eval-function-path": "evaluate",
         "custom-rm-path": "reward",
         "dynamic-sampling-filter-path": "keep_group",
         "data-source-path": "ReadyDataSource",
