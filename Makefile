@@ -47,7 +47,7 @@ lint: .venv/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy rewards launch
 
-bench: .venv/.installed trl sglang
+bench: .venv/.installed trl sglang slime
 	$(BIN)/python tests/bench/run_all.py
 
 sglang: .venv-sglang/.installed
