@@ -49,13 +49,10 @@ class SingleFlight(Generic[T]):
     async def _lead(self, key: bytes, mine: Future[T], call: Callable[[], Awaitable[T]]) -> T:
         try:
             result = await call()
-        except Exception as error:
+        except BaseException as error:
             self._forget(key)
-            mine.set_exception(error)
-            raise
-        except BaseException:
-            self._forget(key)
-            mine.set_exception(_AbandonedError())
+            # A cancellation is this caller's own; any other failure is everybody's.
+            mine.set_exception(error if isinstance(error, Exception) else _AbandonedError())
             raise
         self._forget(key)
         mine.set_result(result)

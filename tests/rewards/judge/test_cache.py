@@ -16,23 +16,11 @@ import pytest
 
 from rewards.judge import cache as cache_module
 from rewards.judge.cache import VerdictCache, open_cache
-from rewards.judge.store import APPLICATION_ID, VerdictRecord, VerdictStore
+from rewards.judge.store import APPLICATION_ID, VerdictStore
 from rewards.verdicts import no_verdict, verdict
+from tests.rewards.judge.cached import RECORD, key, rows_of
 
 ROOT = Path(__file__).parents[3]
-RECORD = VerdictRecord("judge-model", "aa_lcr/1", 120, 7, time=1.5)
-
-
-def key(n: int) -> bytes:
-    return n.to_bytes(16, "big")
-
-
-def rows_of(path: Path) -> list[tuple[object, ...]]:
-    connection = sqlite3.connect(path)
-    try:
-        return connection.execute("SELECT * FROM verdicts ORDER BY key").fetchall()
-    finally:
-        connection.close()
 
 
 @pytest.mark.parametrize("name", [None, "verdicts.sqlite"], ids=["memory", "file"])

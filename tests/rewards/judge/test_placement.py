@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,23 +12,8 @@ import pytest
 from rewards.judge import placement
 from rewards.judge.cache import VerdictCache
 from rewards.judge.placement import file_system, place
-from rewards.judge.store import VerdictRecord
 from rewards.verdicts import verdict
-
-ROOT = Path(__file__).parents[3]
-RECORD = VerdictRecord("judge-model", "aa_lcr/1", 120, 7, time=1.5)
-
-
-def key(n: int) -> bytes:
-    return n.to_bytes(16, "big")
-
-
-def rows_of(path: Path) -> list[tuple[object, ...]]:
-    connection = sqlite3.connect(path)
-    try:
-        return connection.execute("SELECT * FROM verdicts ORDER BY key").fetchall()
-    finally:
-        connection.close()
+from tests.rewards.judge.cached import RECORD, key
 
 
 @pytest.fixture
