@@ -48,7 +48,7 @@ def main() -> int:
         figures |= found
         if code != 0 or not found:
             failed.append(script.stem)
-    result = {"time": time.time(), "machine": platform.processor(), "figures": figures}
+    result = {"time": time.time(), "machine": platform.platform(), "figures": figures}
     OUTPUT.write_text(json.dumps(result | {"failed": failed}, indent=2) + "\n")
     print(f"{len(figures)} figures in {OUTPUT}; failed: {', '.join(failed) or 'none'}")
     return 1 if failed else 0
