@@ -9,17 +9,21 @@ from __future__ import annotations
 import re
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from rewards.grouping import AdvantageConfig
 from rewards.outcome import OutcomeConfig
+from slime_ext.recipe.cluster_sections import (
+    ClusterSection,
+    EngineSection,
+    ExtraSection,
+    ParallelSection,
+    PerformanceSection,
+    PlanSection,
+    SlimeSection,
+)
 from slime_ext.recipe.reward_section import RewardSection
-
-
-class Section(BaseModel):
-    """Base of every section: unknown keys are errors, values are read-only."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+from slime_ext.recipe.section import Section
 
 
 class ModelSection(Section):
@@ -27,6 +31,16 @@ class ModelSection(Section):
 
     path: str
     """A Hugging Face folder, or `builtin:NAME` for a checkpoint shipped with the package."""
+    hub: str | None = None
+    """Repository that `longrl prepare` brings to `path`, e.g. Qwen/Qwen3-4B-Thinking-2507."""
+    facts: str | None = None
+    """Shape of the model, configs/models/NAME.json; a config.json in `path` must agree with it."""
+    megatron_checkpoint: str | None = None
+    """torch_dist folder to start from; None lets slime v0.3.1 read the Hugging Face folder."""
+    rope_scaling: dict[str, Any] | None = None
+    """Replaces the rope scaling of config.json in trainer and engines alike."""
+    stop_token_ids: list[int] = Field(default_factory=list)
+    """Tokens that end a response; empty takes the model's own."""
     family: Literal["qwen3", "deepseek_r1", "plain", "lab"] = "plain"
     """Rules by which thinking is split from content and a response is found ill-formed."""
     chat_template_kwargs: dict[str, Any] = Field(default_factory=dict)
@@ -37,7 +51,8 @@ class DataSection(Section):
     """Where prompts come from and how they are shown."""
 
     train: str
-    """A JSONL file, or `builtin:NAME` for data made on the spot."""
+    """A JSONL file, `builtin:NAME` for data made on the spot, or `hub:OWNER/NAME` for a published
+    set."""
     eval: str | None = None
     """Held-out rows in the same format; None evaluates nothing."""
     eval_sets: dict[str, str] = Field(default_factory=dict)
@@ -169,6 +184,11 @@ class TrackSection(Section):
     wandb: Literal["off", "offline", "online"] = "off"
     project: str = "longrl"
     group: str | None = None
+    team: str | None = None
+    host: str | None = None
+    """Address of a W&B server of your own."""
+    tensorboard: bool = True
+    """Under slime, event files are the only record of the trainer's own metrics."""
 
 
 class Recipe(Section):
@@ -176,6 +196,8 @@ class Recipe(Section):
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     """Name of the run folder."""
+    backend: Literal["embedded", "slime"] = "embedded"
+    """`embedded` is this machine without a GPU; `slime` is the cluster."""
     seed: int = Field(default=0, ge=0)
     model: ModelSection
     data: DataSection
@@ -189,6 +211,13 @@ class Recipe(Section):
     checkpoint: CheckpointSection = CheckpointSection()
     embedded: EmbeddedSection = EmbeddedSection()
     track: TrackSection = TrackSection()
+    slime: SlimeSection = SlimeSection()
+    parallel: ParallelSection = ParallelSection()
+    performance: PerformanceSection = PerformanceSection()
+    engine: EngineSection = EngineSection()
+    cluster: ClusterSection = ClusterSection()
+    plan: PlanSection = PlanSection()
+    extra: ExtraSection = ExtraSection()
 
     @model_validator(mode="after")
     def _lengths_fit(self) -> Recipe:

@@ -1,0 +1,129 @@
+"""Sections of the slime backend: host, layout, engines, GPUs, plan, pass-through flags.
+
+One design choice: they state what a person decides (GPUs, a layout, a context); flags, ports and
+arithmetic are derived from them in one place, `launch/arguments.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from slime_ext.recipe.section import Section
+
+HostVersion = Literal["v0.3.1", "v0.2.4"]
+
+
+class SlimeSection(Section):
+    """The host, as it lies on the nodes."""
+
+    version: HostVersion = "v0.3.1"
+    path: str = "/root/slime"
+    """slime's checkout, where its train.py lies."""
+    megatron_path: str = "/root/Megatron-LM"
+    """Put on PYTHONPATH."""
+
+
+class ParallelSection(Section):
+    """How one copy of the model is cut, and how many copies there are."""
+
+    tp: int = Field(default=1, gt=0)
+    """Tensor parallel."""
+    pp: int = Field(default=1, gt=0)
+    """Pipeline stages."""
+    cp: int = Field(default=1, gt=0)
+    """Context parallel; each sequence is cut into 2 x cp pieces (zigzag)."""
+    ep: int = Field(default=1, gt=0)
+    """Expert parallel."""
+    etp: int = Field(default=1, gt=0)
+    """Tensor parallel inside an expert."""
+    dp: int | None = Field(default=None, gt=0)
+    """Data parallel; None takes what the GPUs leave (slime) or 1 (embedded)."""
+    sequence_parallel: bool = True
+    """Shards activations over the tensor parallel group; without effect at tp = 1."""
+
+
+class PerformanceSection(Section):
+    """What the trainer does about memory and speed."""
+
+    max_tokens_per_gpu: int = Field(default=8192, gt=0)
+    """Tokens of one micro-batch a GPU; soft: a longer sample is a micro-batch of its own."""
+    recompute: Literal["full", "none"] = "full"
+    """`full` keeps one input a layer and computes the rest again in the backward pass."""
+    log_prob_chunk: int | None = Field(default=1024, gt=0)
+    """Rows of logits turned into log-probs at once; saves in the passes without gradients only."""
+    offload: bool = True
+    """Move the trainer to host memory while responses are generated (shared GPUs)."""
+
+
+class EngineSection(Section):
+    """The SGLang engines."""
+
+    gpus: int = Field(default=8, gt=0)
+    """GPUs of one engine (its tensor parallel size)."""
+    ep: int = Field(default=1, gt=0)
+    """Expert parallel inside an engine."""
+    dp_attention: int = Field(default=1, gt=0)
+    """Data parallel groups for attention; above 1 key-value heads are copied less often."""
+    memory_fraction: float = Field(default=0.7, gt=0, lt=1)
+    """Share of GPU memory for weights and key-value cache."""
+    context_tokens: int | None = Field(default=None, gt=0)
+    """None takes rollout.context_tokens and a margin of 64 (an engine reads a few tokens less)."""
+    concurrency: int = Field(default=128, gt=0)
+    """Requests under way in one engine."""
+    cuda_graph_max_batch: int | None = Field(default=None, gt=0)
+    config_overrides: dict[str, Any] = Field(default_factory=dict)
+    """Changes to config.json in the engine, e.g. { max_position_embeddings = 161000 }."""
+    request_timeout_s: float = Field(default=14400.0, gt=0)
+    """Of the router, for one request; a 32K-token response takes tens of minutes under load."""
+
+
+class ClusterSection(Section):
+    """The machines; a site writes it once, in the file that LONGRL_SITE names."""
+
+    nodes: int = Field(default=1, gt=0)
+    gpus_per_node: int = Field(default=8, gt=0)
+    gpu_memory_gib: float = Field(default=79.6, gt=0)
+    """What the driver shows for an 80 GB card."""
+    host_memory_gib: float = Field(default=1800.0, gt=0)
+    """Of one node."""
+    colocate: bool = True
+    """Training and rollout take turns on the same GPUs."""
+    rollout_gpus: int | None = Field(default=None, gt=0)
+    """GPUs of the engines where they are not shared; None takes all that training leaves."""
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of the whole allocation."""
+        return self.nodes * self.gpus_per_node
+
+
+class PlanSection(Section):
+    """What `longrl plan` and `longrl check` may assume; none of it changes a run."""
+
+    mean_prompt_tokens: int | None = Field(default=None, gt=0)
+    """None takes data.max_prompt_tokens."""
+    mean_response_tokens: int | None = Field(default=None, gt=0)
+    """None takes half of rollout.max_response_tokens."""
+    train_tokens_per_gpu_s: float = Field(default=1500.0, gt=0)
+    """Forward, backward and recomputation of one token, on one GPU."""
+    prefill_tokens_per_gpu_s: float = Field(default=3000.0, gt=0)
+    decode_tokens_per_gpu_s: float = Field(default=250.0, gt=0)
+    """Over all requests of an engine, divided by its GPUs."""
+    reserve_gib: float = Field(default=6.0, ge=0)
+    """CUDA context, NCCL buffers and fragmentation of one GPU."""
+    judge_gpus: int = Field(default=0, ge=0)
+    """GPUs of a judge that the run serves itself."""
+    reward_model_gpus: int = Field(default=0, ge=0)
+    last_accuracy: float | None = Field(default=None, ge=0, le=1)
+    """Accuracy of the starting model; tells how many groups carry a signal."""
+
+
+class ExtraSection(Section):
+    """Flags of the host that no section names, without the leading dashes; checked all the same."""
+
+    slime: dict[str, Any] = Field(default_factory=dict)
+    megatron: dict[str, Any] = Field(default_factory=dict)
+    sglang: dict[str, Any] = Field(default_factory=dict)
+    """Without the prefix `sglang-`."""
