@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from slime_ext.recipe.section import Section
 
@@ -92,11 +92,58 @@ class ClusterSection(Section):
     """Training and rollout take turns on the same GPUs."""
     rollout_gpus: int | None = Field(default=None, gt=0)
     """GPUs of the engines where they are not shared; None takes all that training leaves."""
+    partition: str | None = None
+    account: str | None = None
+    time: str | None = None
+    """Limit of one job in SLURM's words, e.g. "24:00:00"; None takes the partition's."""
+    sbatch: list[str] = Field(default_factory=list)
+    """Further #SBATCH lines, e.g. ["--qos=high", "--exclusive"]."""
+    requeue: bool = True
+    """Queue the job again when it was preempted or reached its time limit."""
+    signal_s: int = Field(default=600, gt=0)
+    """Seconds before the time limit at which the job is told to save and stop."""
+    container: Literal["none", "pyxis", "apptainer"] = "none"
+    image: str | None = None
+    """Container image: a registry address or a file."""
+    mounts: list[str] = Field(default_factory=list)
+    """Further folders the container sees, "HOST:INSIDE" or "PATH"; the run folder always is."""
+    setup: list[str] = Field(default_factory=list)
+    """Shell lines run first on every node, e.g. ["module load cuda"]."""
+    python: str = "python3"
+    interface: str | None = None
+    """Network interface of NCCL, gloo and Ray, e.g. "bond0"; None takes the host name's."""
+    environment: dict[str, str] = Field(default_factory=dict)
+    """Variables of the fabric, e.g. { NCCL_IB_TC = "160" }; never a key."""
+    secrets: list[str] = Field(default_factory=list)
+    """Names of further variables a run needs and nobody may see, beside those of W&B and the judge;
+    values come from the environment of `longrl submit` or from `secrets_file`."""
+    secrets_file: str | None = None
+    """File of NAME=value lines, mode 600, read on the nodes."""
+    ready_timeout_s: float = Field(default=600.0, gt=0)
+    """How long all nodes may take to join Ray."""
 
     @property
     def gpus(self) -> int:
         """GPUs of the whole allocation."""
         return self.nodes * self.gpus_per_node
+
+    @model_validator(mode="after")
+    def _container_has_an_image(self) -> ClusterSection:
+        if self.container != "none" and not self.image:
+            raise ValueError(
+                f"container = {self.container!r} needs an image; write image = "
+                '"docker://slimerl/slime:v0.3.1" or the path of an image file'
+            )
+        return self
+
+
+class WatchdogSection(Section):
+    """When a job that makes no progress is ended."""
+
+    factor: float = Field(default=10.0, gt=1)
+    """Times the median step."""
+    minimum_s: float = Field(default=3600.0, gt=0)
+    """Never sooner than this after the last sign of life; also the limit before the first step."""
 
 
 class PlanSection(Section):

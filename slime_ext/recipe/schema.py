@@ -21,6 +21,7 @@ from slime_ext.recipe.cluster_sections import (
     PerformanceSection,
     PlanSection,
     SlimeSection,
+    WatchdogSection,
 )
 from slime_ext.recipe.reward_section import RewardSection
 from slime_ext.recipe.section import Section
@@ -217,6 +218,7 @@ class Recipe(Section):
     engine: EngineSection = EngineSection()
     cluster: ClusterSection = ClusterSection()
     plan: PlanSection = PlanSection()
+    watchdog: WatchdogSection = WatchdogSection()
     extra: ExtraSection = ExtraSection()
 
     @model_validator(mode="after")
