@@ -19,6 +19,7 @@ from torch import Tensor
 
 from slime_ext.embedded import megatron_cpu
 from slime_ext.embedded.attention import TreeAttention, TreeLayout
+from slime_ext.embedded.supported import require_supported
 from slime_ext.weights.names import megatron_shapes
 from slime_ext.weights.rope import rotary_frequencies
 from slime_ext.weights.shape import ModelShape
@@ -68,9 +69,10 @@ class PolicyModel(GPTModel):
 def build_model(shape: ModelShape, weights: Mapping[str, Tensor] | None = None) -> PolicyModel:
     """A float32 CPU model of this shape, with `weights` (live Megatron names) copied in if given.
 
-    Starts the single-process parallel state where none runs. Raises ValueError where the weights
-    do not fit.
+    Starts the single-process parallel state where none runs. Raises ValueError where the shape is
+    not supported or the weights do not fit.
     """
+    require_supported(shape)
     megatron_cpu.init_single_process()
     model = PolicyModel(
         config=transformer_config(shape),

@@ -23,6 +23,7 @@ from slime_ext.embedded.samples import (
     micro_batches,
     trees,
 )
+from slime_ext.embedded.supported import require_supported
 from slime_ext.embedded.tripwire import refuse_update
 from slime_ext.embedded.update import Update, batch_log_probs, plan_update
 from slime_ext.recipe.schema import Recipe
@@ -45,6 +46,7 @@ class Trainer:
     def __init__(self, model_folder: Path, recipe: Recipe, dump_folder: Path | None = None) -> None:
         self.recipe, self.model_folder, self.dump_folder = recipe, model_folder, dump_folder
         self.shape = read_shape(model_folder)
+        require_supported(self.shape)
         state = read_hf(model_folder)
         self._dtypes = {name: tensor.dtype for name, tensor in state.items()}
         weights = hf_to_megatron(state, self.shape)

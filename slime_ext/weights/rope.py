@@ -12,7 +12,8 @@ import math
 import torch
 from torch import Tensor
 
-from slime_ext.weights.shape import Llama3Rope, ModelShape
+from slime_ext.weights.rope_config import Llama3Rope
+from slime_ext.weights.shape import ModelShape
 
 
 def rotary_frequencies(shape: ModelShape) -> Tensor:
@@ -21,11 +22,14 @@ def rotary_frequencies(shape: ModelShape) -> Tensor:
     RoPE: theta^(-2i / d). With `rope_scaling`, wavelengths above original / low_freq_factor are
     stretched by `factor`, those below original / high_freq_factor kept, the band between blended
     linearly in original / wavelength (Llama 3.1, as in transformers' `rope_type = "llama3"`).
+    Raises ValueError for another kind of scaling.
     """
     exponent = torch.arange(0, shape.head_dim, 2, dtype=torch.float32) / shape.head_dim
     frequencies = 1.0 / (shape.rope_theta**exponent)
     if shape.rope_scaling is None:
         return frequencies
+    if not isinstance(shape.rope_scaling, Llama3Rope):
+        raise ValueError(f"{type(shape.rope_scaling).__name__} has no frequencies here")
     return _stretch(frequencies, shape.rope_scaling)
 
 

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from slime_ext.embedded.engine.cache import WaveCache
 from slime_ext.embedded.engine.rope import RotationTable, rotate
 from slime_ext.embedded.engine.weights import LayerWeights, load_weights
+from slime_ext.embedded.supported import require_supported
 from slime_ext.weights.shape import ModelShape, read_shape
 
 _PREFILL_TOKENS = 2048
@@ -26,8 +27,10 @@ class Decoder:
     """Weights and forward passes; `reload` swaps the weights for others of the same shape."""
 
     def __init__(self, folder: Path) -> None:
-        """Load a Hugging Face folder; raises as `read_shape` and `load_weights` do."""
+        """Load a Hugging Face folder; raises as `read_shape`, `require_supported` and
+        `load_weights` do."""
         self.shape: ModelShape = read_shape(folder)
+        require_supported(self.shape)
         self._weights = load_weights(folder, self.shape)
         self._rotations = RotationTable(self.shape)
 

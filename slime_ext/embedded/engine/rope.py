@@ -10,14 +10,16 @@ import math
 
 import torch
 
-from slime_ext.weights.shape import Llama3Rope, ModelShape
+from slime_ext.weights.rope_config import Llama3Rope
+from slime_ext.weights.shape import ModelShape
 
 
 def inverse_frequencies(shape: ModelShape) -> torch.Tensor:
     """Angle per position of each pair, float32 [head_dim / 2]."""
     exponents = torch.arange(0, shape.head_dim, 2, dtype=torch.int64).float() / shape.head_dim
     plain = 1.0 / (shape.rope_theta**exponents)
-    return plain if shape.rope_scaling is None else _llama3(plain, shape.rope_scaling)
+    scaling = shape.rope_scaling
+    return _llama3(plain, scaling) if isinstance(scaling, Llama3Rope) else plain
 
 
 def _llama3(plain: torch.Tensor, scaling: Llama3Rope) -> torch.Tensor:
