@@ -1,0 +1,1 @@
+"""Models: their shape, and what slime's Megatron must be told about it."""
