@@ -1,0 +1,1 @@
+"""The flags each supported slime accepts, and the check of a command line against them."""
