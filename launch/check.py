@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rewards.parsing.families import Family
-from rewards.recorder import combine_safely, score_safely
+from rewards.recorder import combine_safely, score_group_safely
 from rewards.types import Response, Score, Status, Task
 from slime_ext.data.check import CheckReport
 from slime_ext.metrics.run_folder import RunFolder, write_recipe
@@ -58,8 +58,9 @@ async def _try_reward(runtime: Runtime) -> list[Trial]:
     trials = []
     for position in range(min(TRIED_ROWS, len(runtime.rows["train"]))):
         task = runtime.task("train", position)
-        for name, response in made_up(task, runtime.family).items():
-            score = await score_safely(runtime.reward, task, response)
+        responses = made_up(task, runtime.family)
+        scores = await score_group_safely(runtime.reward, task, list(responses.values()))
+        for name, score in zip(responses, scores, strict=True):
             trials.append(Trial(task.id, name, score))
     group = combine_safely(runtime.reward, [trial.score for trial in trials])
     return [replace(trial, score=score) for trial, score in zip(trials, group, strict=True)]

@@ -6,6 +6,7 @@ score. One bad response, or a bug in a user's reward, must not end a rollout or 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 from collections.abc import Sequence
@@ -27,16 +28,32 @@ async def score_safely(reward: Reward, task: Task, response: Response) -> Score:
         return _failed(reward, f"task {task.id}", error)
 
 
+async def score_group_safely(
+    reward: Reward, task: Task, responses: Sequence[Response]
+) -> list[Score]:
+    """All responses of a group, never raising: one by one as `score_safely`, unless the reward
+    scores whole groups; then a failure, or a result of another length, concerns all of them."""
+    if not reward.scores_groups():
+        return list(await asyncio.gather(*(score_safely(reward, task, one) for one in responses)))
+    try:
+        return _whole(await reward.score_group(task, responses), len(responses), "score_group")
+    except Exception as error:  # noqa: BLE001 - the boundary of user code
+        return [_failed(reward, f"task {task.id}", error)] * len(responses)
+
+
 def combine_safely(reward: Reward, scores: Sequence[Score]) -> list[Score]:
     """`reward.combine`, never raising: a failure makes the whole group undetermined, as in
     `score_safely`, and so does a result of another length."""
     try:
-        combined = reward.combine(scores)
-        if len(combined) != len(scores):
-            raise ValueError(f"combine returned {len(combined)} scores for {len(scores)}")
-        return [_finite(score) for score in combined]
+        return _whole(reward.combine(scores), len(scores), "combine")
     except Exception as error:  # noqa: BLE001 - the boundary of user code
         return [_failed(reward, "combine", error)] * len(scores)
+
+
+def _whole(scores: Sequence[Score], wanted: int, where: str) -> list[Score]:
+    if len(scores) != wanted:
+        raise ValueError(f"{where} returned {len(scores)} scores for {wanted} responses")
+    return [_finite(score) for score in scores]
 
 
 def _finite(score: Score) -> Score:

@@ -11,13 +11,14 @@
 | `--custom-rollout-log-function-path`     | `slime_ext.hooks.log_rollout`                    |
 | `--custom-eval-rollout-log-function-path`| `slime_ext.hooks.log_eval`                       |
 
+A reward that scores whole groups needs `--group-rm` and the evaluation above.
+
 One design choice: the functions here only unpack what the host passes; whatever decides what is
 learned is in `rewards/` and `slime_ext/rollout/`, and the embedded loop calls the same functions.
 """
 
 from __future__ import annotations
 
-import asyncio
 import math
 from typing import Any
 
@@ -26,11 +27,12 @@ from slime_ext.host.loops import run_async
 from slime_ext.host.types import DynamicFilterOutput, RolloutFnEvalOutput, Sample
 from slime_ext.metrics.aggregate import eval_metrics, rollout_metrics
 from slime_ext.metrics.rollouts import rollout_rows
+from slime_ext.rollout import engine_counts
 from slime_ext.rollout.evaluation import evaluate_sets
-from slime_ext.rollout.kinds import own_kind
+from slime_ext.rollout.kinds import own_kind, undeclared_fan_out
 from slime_ext.rollout.outage import undecided, wait_in_thread
 from slime_ext.rollout.runtime import runtime_of
-from slime_ext.rollout.scoring import group_has_signal, score_sample, settle
+from slime_ext.rollout.scoring import group_has_signal, score_sample, score_samples, settle
 from slime_ext.rollout.single_turn import single_turn
 
 
@@ -47,6 +49,8 @@ async def generate(
     own = own_kind(runtime)
     sample_one = single_turn if own is None else own.generate
     done = await sample_one(runtime, args, sample, sampling_params, evaluation)
+    if isinstance(done, list) and own is not None and not own.fan_out:
+        raise undeclared_fan_out(runtime)
     for one in done if isinstance(done, list) else [done]:
         if one.status == Sample.Status.ABORTED:
             one.reward = math.nan
@@ -57,7 +61,7 @@ async def reward(args: Any, sample: Sample | list[Sample], **_: Any) -> float | 
     """Score one sample, or a list of them (the host sends both); NaN is "undetermined"."""
     runtime = runtime_of(args)
     if isinstance(sample, list):
-        return list(await asyncio.gather(*(score_sample(runtime, one) for one in sample)))
+        return await score_samples(runtime, sample)
     return await score_sample(runtime, sample)
 
 
@@ -120,7 +124,7 @@ def log_rollout(
     wait_in_thread(runtime, flat)
     settled = settle(runtime, flat)
     metrics = rollout_metrics(flat, settled.counts) | {"seconds": rollout_time}
-    metrics |= runtime.judge_counts()
+    metrics |= runtime.judge_counts() | engine_counts.take()
     metrics |= {f"host/{key}": float(value) for key, value in (rollout_extra_metrics or {}).items()}
     runtime.latest = metrics
     runtime.records.write("rollout", rollout_id, metrics)

@@ -85,24 +85,30 @@ class Rollouts:
         }
         total = sum(len(group) for group in groups)
         bar = tqdm(total=total, desc="rollout", leave=False, disable=None)
-        done = await asyncio.gather(
-            *(self._one(sample, sampling, bar) for group in groups for sample in group)
-        )
+        found = await asyncio.gather(*(self._group(group, sampling, bar) for group in groups))
         bar.close()
-        size = rollout.group_size
-        found = [hooks.flatten(done[start : start + size]) for start in range(0, len(done), size)]
         await wait_for_verdicts(self.runtime, hooks.flatten(found), self.stopped)
         return found
 
-    async def _one(self, sample: Sample, sampling: dict[str, Any], bar: Any) -> list[Sample]:
-        done = await hooks.generate(self.args, sample, dict(sampling))
-        samples = done if isinstance(done, list) else [done]
-        for one, reward in zip(samples, await self._rewards(samples), strict=True):
-            one.reward = reward
-        bar.update()
+    async def _group(self, group: list[Sample], sampling: dict[str, Any], bar: Any) -> list[Sample]:
+        """The samples of one group, each scored as it comes, or all when the last is there."""
+        whole = self.runtime.reward.scores_groups()
+
+        async def one(sample: Sample) -> list[Sample]:
+            done = await hooks.generate(self.args, sample, dict(sampling))
+            samples = done if isinstance(done, list) else [done]
+            if not whole:
+                await self._score(samples)
+            bar.update()
+            return samples
+
+        samples = hooks.flatten(await asyncio.gather(*(one(sample) for sample in group)))
+        if whole:
+            await self._score(samples)
         return samples
 
-    async def _rewards(self, samples: list[Sample]) -> list[float]:
+    async def _score(self, samples: list[Sample]) -> None:
         rewards = await hooks.reward(self.args, samples)
         assert isinstance(rewards, list)
-        return rewards
+        for sample, reward in zip(samples, rewards, strict=True):
+            sample.reward = reward

@@ -24,6 +24,8 @@ METRICS: dict[str, str] = {
     "advantage/*": "what the advantage computation counted",
     "trained_share": "share of samples with an advantage other than 0",
     "cached_prompt_share": "share of prompt tokens the engine had computed before",
+    "engine/*": "lost_calls: calls without an answer since the row before; abort_refused: workers "
+    "that do not abort",
     "judge/*": "what the judge counted since the row before",
     "source/*": "the same per data source: `source/NAME/KEY`, where a step has several",
     "seconds": "wall seconds from the first request to the last score",

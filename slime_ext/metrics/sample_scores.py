@@ -13,6 +13,8 @@ from rewards.types import Score
 from slime_ext.host.types import Sample
 
 KEY = "score"
+NOT_SCORED = "not_scored"
+"""Reason of a sample that no reward was asked about."""
 
 
 def remember_score(sample: Sample, score: Score) -> None:
@@ -29,9 +31,16 @@ def score_of(sample: Sample) -> Score:
     """The remembered score; undetermined where there is none."""
     stored = sample.metadata.get(KEY)
     if stored is None:
-        lost = sample.status in (Sample.Status.ABORTED, Sample.Status.FAILED)
-        return Score(total=None, reason=sample.status.value if lost else "not_scored")
+        return Score(total=None, reason=lost_reason(sample) or NOT_SCORED)
     return Score(total=stored["total"], parts=stored["parts"], reason=stored["reason"])
+
+
+def lost_reason(sample: Sample) -> str | None:
+    """Why a sample has no whole response ("aborted:engine_gone", "failed:http_500"), or None."""
+    if sample.status not in (Sample.Status.ABORTED, Sample.Status.FAILED):
+        return None
+    finish = sample.metadata.get("finish")
+    return f"{sample.status.value}:{finish}" if finish else sample.status.value
 
 
 def undetermined_reasons(samples: Sequence[Sample]) -> Counter[str]:

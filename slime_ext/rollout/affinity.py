@@ -21,12 +21,13 @@ from typing import Any
 import httpx
 import orjson
 
-from slime_ext.rollout.client import (
-    EngineGoneError,
-    LostRequestError,
-    client_of_this_loop,
-    post_generate,
-    post_once,
+from slime_ext.rollout.client import EngineGoneError, LostRequestError, post_generate, post_once
+from slime_ext.rollout.workers import (
+    addressable,
+    ask_for_workers,
+    ask_whether_they_abort,
+    listed,
+    require_an_engine,
 )
 
 KEY_POLICIES = ("consistent_hashing", "manual")
@@ -40,7 +41,6 @@ AVOID_S = 30.0
 HOME_S = 120.0
 """A group without requests for this long may move: siblings are sent together, and an evaluation
 asks for the same rows again after the load has changed."""
-LEARN_TIMEOUT_S = 5.0
 LEAD_S = 0.1
 """Head start of a group's first request. An engine that prefills in chunks fills the room behind a
 prompt's last chunk with what comes next: a sibling would compute up to a chunk of the same prompt
@@ -54,14 +54,21 @@ _of_loop: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Affinit
 async def post_for_group(args: Any, group: str, payload: dict[str, Any], timeout_s: float) -> Any:
     """POST `payload` to /generate of the engine that serves `group`, and return the answer.
 
-    `args` needs the host's `sglang_router_ip` and `sglang_router_port`. Raises as `post_generate`.
+    `args` needs the host's `sglang_router_ip` and `sglang_router_port`. Raises as `post_generate`,
+    and NoEngineLeftError where a request was lost for good and no engine answers any more.
     """
     router = f"http://{args.sglang_router_ip}:{args.sglang_router_port}"
-    if getattr(args, "router_policy", None) in KEY_POLICIES:
+    routers = _of_loop.setdefault(asyncio.get_running_loop(), {})
+    affinity = routers.setdefault(router, Affinity(router))
+    try:
+        if getattr(args, "router_policy", None) not in KEY_POLICIES:
+            return await affinity.post(group, payload, timeout_s)
+        await affinity.learn()
         headers = {KEY_HEADER: group}
         return await post_generate(f"{router}/generate", payload, timeout_s, headers)
-    routers = _of_loop.setdefault(asyncio.get_running_loop(), {})
-    return await routers.setdefault(router, Affinity(router)).post(group, payload, timeout_s)
+    except EngineGoneError as error:
+        await require_an_engine(router, error)
+        raise
 
 
 @dataclass
@@ -83,6 +90,9 @@ class Affinity:
         self._workers: list[str] = []
         self._learnt = -LEARN_EVERY_S
         self._learning = asyncio.Lock()
+        self._asked: set[str] = set()
+        self._asking: asyncio.Task[None] | None = None
+        """Whether the workers abort; nobody waits for it."""
         self._avoided: dict[str, float] = {}
         self._homes: dict[str, _Home] = {}
         self._active: Counter[tuple[str, str]] = Counter()
@@ -112,7 +122,7 @@ class Affinity:
 
     async def _choose(self, group: str) -> _Home | None:
         """The home for the next request of `group`; None sends it through the router."""
-        await self._learn()
+        await self.learn()
         now = time.monotonic()
         live = [url for url in self._workers if self._avoided.get(url, 0.0) <= now]
         # With one engine there is nothing to choose, and the router knows how to reach it.
@@ -131,19 +141,21 @@ class Affinity:
             del self._homes[oldest]
         return home
 
-    async def _learn(self) -> None:
+    async def learn(self) -> None:
+        """Ask the router for its workers where the list is old."""
         async with self._learning:
             if time.monotonic() - self._learnt < LEARN_EVERY_S:
                 return
             try:
-                answer = await client_of_this_loop().get(
-                    f"{self.router}/workers", timeout=LEARN_TIMEOUT_S
-                )
-                answer.raise_for_status()
-                self._workers = addressable(orjson.loads(answer.content))
-            except (httpx.HTTPError, orjson.JSONDecodeError):
-                self._workers = []
+                answer = await ask_for_workers(self.router)
+            except httpx.TransportError:
+                answer = None
+            self._workers = addressable(answer)
             self._learnt = time.monotonic()
+            new = {str(worker.get("url", "")) for worker in listed(answer) or []} - self._asked
+            if new:
+                self._asked |= new
+                self._asking = asyncio.create_task(ask_whether_they_abort(new))
 
     @contextlib.contextmanager
     def _counted(self, worker: str, group: str) -> Iterator[None]:
@@ -157,25 +169,6 @@ class Affinity:
 
     def _idle(self, group: str, home: _Home, now: float) -> bool:
         return now - home.used > HOME_S and not self._active[home.worker, group]
-
-
-def addressable(answer: Any) -> list[str]:
-    """URLs of the workers in an answer of GET /workers that may be asked directly.
-
-    None where a request needs two workers (prefill and decode apart) or where a URL names a rank
-    inside an engine (`http://host:port@1`): only the router can do that.
-    """
-    workers = answer.get("workers") if isinstance(answer, dict) else None
-    urls = []
-    for worker in workers if isinstance(workers, list) else []:
-        url = str(worker.get("url", "")) if isinstance(worker, dict) else ""
-        if not url.startswith("http") or "@" in url:
-            return []
-        if worker.get("worker_type", "regular") != "regular":
-            return []
-        if worker.get("is_healthy", True):
-            urls.append(url.rstrip("/"))
-    return sorted(set(urls))
 
 
 def _score(group: str, url: str) -> bytes:

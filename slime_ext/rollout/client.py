@@ -16,6 +16,8 @@ import httpx
 import orjson
 import stamina
 
+from slime_ext.rollout.engine_counts import note_lost
+
 RETRIED_STATUS = (502, 503, 504)
 ATTEMPTS = 12
 """Waits of 0.2 s doubling to 5 s: about 45 s in all, longer than an engine takes to restart."""
@@ -82,8 +84,10 @@ async def post_once(
             timeout=httpx.Timeout(timeout_s, connect=min(timeout_s, CONNECT_TIMEOUT_S)),
         )
     except httpx.TransportError as error:
+        note_lost(url, type(error).__name__)
         raise LostRequestError(repr(error)) from error
     if response.status_code in RETRIED_STATUS:
+        note_lost(url, f"status {response.status_code}")
         raise LostRequestError(f"status {response.status_code}")
     response.raise_for_status()
     return orjson.loads(response.content)

@@ -14,7 +14,7 @@ from typing import Any
 
 from slime_ext.data.stream import PromptStream
 from slime_ext.host.types import DataSource, Sample
-from slime_ext.rollout.kinds import own_kind
+from slime_ext.rollout.refused import refuse_mismatch
 from slime_ext.rollout.runtime import runtime_of
 from slime_ext.rollout.usable import skipped_rows
 
@@ -24,8 +24,7 @@ class RecipeDataSource(DataSource):
 
     def __init__(self, args: Any) -> None:
         self.runtime = runtime_of(args)
-        # The first of ours that a host makes: what it cannot run is refused here.
-        own_kind(self.runtime)
+        refuse_mismatch(args, self.runtime)
         self.folder = Path(args.save) if getattr(args, "save", None) else None
         recipe = self.runtime.recipe
         self.group_size = recipe.rollout.group_size

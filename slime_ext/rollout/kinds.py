@@ -40,12 +40,23 @@ def own_kind(runtime: Runtime) -> RolloutKind | None:
     Raises RecipeError where there is none, UnsupportedHostError where this slime cannot run it.
     """
     name = runtime.recipe.rollout.kind
-    if name == SINGLE_TURN:
-        return None
-    kind = _imported(name)
-    if kind.fan_out:
+    kind = kind_named(name)
+    if kind is not None and kind.fan_out:
         require_fan_out(name)
     return kind
+
+
+def kind_named(name: str) -> RolloutKind | None:
+    """The kind called `name`, for any host; None for the single turn. Raises RecipeError."""
+    return None if name == SINGLE_TURN else _imported(name)
+
+
+def undeclared_fan_out(runtime: Runtime) -> RecipeError:
+    """The error of a kind that returned a list and had not said that it would."""
+    return RecipeError(
+        f"rollout.kind = {runtime.recipe.rollout.kind!r} returned a list of samples; write "
+        "RolloutKind(generate, fan_out=True), so that a host that cannot train on them is refused"
+    )
 
 
 def _imported(name: str) -> RolloutKind:

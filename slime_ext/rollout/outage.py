@@ -15,7 +15,7 @@ from slime_ext.errors import ExplainedError
 from slime_ext.host.types import Sample
 from slime_ext.metrics.sample_scores import score_of, undetermined_reasons
 from slime_ext.rollout.runtime import Runtime
-from slime_ext.rollout.scoring import score_sample
+from slime_ext.rollout.scoring import score_samples, scored_in_groups
 
 NO_VERDICT = "no_verdict"
 
@@ -56,13 +56,25 @@ async def wait_for_verdicts(
             raise JudgeOutageError(_message(runtime, samples, lasted))
         await asyncio.sleep(judge.retry_every_s)
         # One answer first: a judge that is still down should not be asked for all of them.
-        first, *rest = undecided(samples)
-        first.reward = await score_sample(runtime, first)
-        if not undecided([first]):
-            rewards = await asyncio.gather(*(score_sample(runtime, one) for one in rest))
-            for sample, reward in zip(rest, rewards, strict=True):
-                sample.reward = reward
+        first, *rest = _to_ask_again(runtime, samples)
+        await _ask_again(runtime, first)
+        if not undecided(first):
+            await asyncio.gather(*(_ask_again(runtime, unit) for unit in rest))
     runtime.records.event("judge_recovered", seconds=time.monotonic() - began)
+
+
+def _to_ask_again(runtime: Runtime, samples: Sequence[Sample]) -> list[list[Sample]]:
+    """The undecided samples one by one, or the groups that hold them."""
+    waiting = undecided(samples)
+    if not scored_in_groups(runtime, waiting[0]):
+        return [[sample] for sample in waiting]
+    groups = {sample.group_index for sample in waiting}
+    return [[one for one in samples if one.group_index == group] for group in groups]
+
+
+async def _ask_again(runtime: Runtime, unit: Sequence[Sample]) -> None:
+    for sample, reward in zip(unit, await score_samples(runtime, unit), strict=True):
+        sample.reward = reward
 
 
 def wait_in_thread(runtime: Runtime, samples: Sequence[Sample]) -> None:

@@ -7,15 +7,16 @@ called again at no cost by the filter, the log and the post-process hook.
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rewards.grouping import Member, group_advantages
-from rewards.recorder import combine_safely, score_safely
-from rewards.types import Response, Score, Status
+from rewards.recorder import combine_safely, score_group_safely, score_safely
+from rewards.types import Response, Score, Status, undetermined
 from slime_ext.host.types import Sample
-from slime_ext.metrics.sample_scores import remember_score, score_of
+from slime_ext.metrics.sample_scores import NOT_SCORED, lost_reason, remember_score, score_of
 from slime_ext.rollout.runtime import Runtime
 
 STATUS: dict[Sample.Status, Status] = {
@@ -42,10 +43,44 @@ async def score_sample(runtime: Runtime, sample: Sample) -> float:
     Returns the sample's own total before anything group-relative; NaN where it is undetermined
     (slime needs a float and a silent 0.0 would be taught).
     """
-    split = sample.metadata.get("split", "train")
-    evaluation = split != "train"
-    task = runtime.task(split, sample.metadata["row"])
-    score = await score_safely(runtime.reward, task, _response(runtime, sample, evaluation))
+    evaluation = _split(sample) != "train"
+    lost = None if evaluation else lost_reason(sample)
+    if lost is not None:
+        # Whatever a reward would say of it: a lost request says nothing about the policy.
+        return _remember(sample, undetermined(lost))
+    task = runtime.task(_split(sample), sample.metadata["row"])
+    response = _response(runtime, sample, evaluation)
+    return _remember(sample, await score_safely(runtime.reward, task, response))
+
+
+async def score_samples(runtime: Runtime, samples: Sequence[Sample]) -> list[float]:
+    """`score_sample` of each, all at once.
+
+    Where the reward scores whole groups and these are for training, they must be one group.
+    """
+    if not samples or not scored_in_groups(runtime, samples[0]):
+        return list(await asyncio.gather(*(score_sample(runtime, one) for one in samples)))
+    answered = [sample for sample in samples if lost_reason(sample) is None]
+    task = runtime.task("train", samples[0].metadata["row"])
+    responses = [_response(runtime, sample, evaluation=False) for sample in answered]
+    scores = await score_group_safely(runtime.reward, task, responses) if answered else []
+    found = {id(sample): score for sample, score in zip(answered, scores, strict=True)}
+    return [
+        _remember(one, found.get(id(one)) or undetermined(lost_reason(one) or NOT_SCORED))
+        for one in samples
+    ]
+
+
+def scored_in_groups(runtime: Runtime, sample: Sample) -> bool:
+    """Whether `sample` gets its reward together with its group only."""
+    return runtime.reward.scores_groups() and _split(sample) == "train"
+
+
+def _split(sample: Sample) -> str:
+    return str(sample.metadata.get("split", "train"))
+
+
+def _remember(sample: Sample, score: Score) -> float:
     remember_score(sample, score)
     return math.nan if score.total is None else score.total
 
@@ -98,11 +133,19 @@ def _combine(runtime: Runtime, samples: Sequence[Sample]) -> list[Score]:
         rollouts.setdefault(_rollout(sample), []).append(position)
     for rollouts in groups.values():
         units = list(rollouts.values())
-        combined = combine_safely(runtime.reward, [scores[unit[0]] for unit in units])
+        own = [_score_of_rollout([scores[position] for position in unit]) for unit in units]
+        combined = combine_safely(runtime.reward, own)
         for unit, score in zip(units, combined, strict=True):
             for position in unit:
                 scores[position] = score
     return scores
+
+
+def _score_of_rollout(scores: Sequence[Score]) -> Score:
+    """A rollout with one sample undetermined is incomplete, so all of it is; slime for one asks no
+    reward for the samples beside a lost one."""
+    without = [score for score in scores if score.total is None]
+    return min(without, key=lambda score: score.reason == NOT_SCORED, default=scores[0])
 
 
 def _group(sample: Sample) -> int:

@@ -3,7 +3,7 @@
 `plan` holds what the next requests get, first in first out: a dict is sent as the answer, an
 integer as a status, (status, text) as a status with a body, "drop" closes the connection without an
 answer. With an empty plan it answers with `reply`. Given `workers`, it also stands in for a router:
-GET /workers lists them.
+GET /workers lists them. POST /abort_request is counted apart and answered by `abort_status`.
 """
 
 from __future__ import annotations
@@ -39,6 +39,9 @@ class FakeEngine:
         self.keys: list[str | None] = []
         """Routing key of each request received."""
         self.workers: list[dict[str, Any]] | None = None
+        self.aborts: list[dict[str, Any]] = []
+        """Bodies of the abort requests received."""
+        self.abort_status = 200
         self.gate = threading.Event()
         """While it is cleared, requests are received and not answered."""
         self.gate.set()
@@ -59,6 +62,10 @@ def fake_engine(reply: dict[str, Any]) -> Iterator[FakeEngine]:
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
+            if self.path == "/abort_request":
+                fake.aborts.append(json.loads(body))
+                self._send(fake.abort_status, {})
+                return
             fake.received.append(json.loads(body))
             fake.keys.append(self.headers.get("X-SMG-Routing-Key"))
             fake.gate.wait(timeout=30)

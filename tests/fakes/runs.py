@@ -100,7 +100,7 @@ def figures(run: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 def _compared(key: str) -> bool:
-    return key not in NOT_COMPARED and not key.startswith("judge/")
+    return key not in NOT_COMPARED and not key.startswith(("judge/", "engine/"))
 
 
 def order(run: Path) -> list[list[str]]:

@@ -9,7 +9,7 @@ import pytest
 from rewards import recorder
 from rewards.base import Reward, RewardConfig
 from rewards.parsing.families import FAMILIES
-from rewards.recorder import combine_safely, score_safely
+from rewards.recorder import combine_safely, score_group_safely, score_safely
 from rewards.types import Response, Score, Task, undetermined
 
 TASK = Task(id="row-7", question="q", answer="a")
@@ -89,3 +89,47 @@ def test_combine_safely(scripted):
     assert combine_safely(scripted(KeyError("rubric")), scores) == failed
     assert combine_safely(scripted([Score(1.0)]), scores) == [undetermined("error:ValueError")] * 2
     assert combine_safely(scripted([Score(math.nan), Score(0.0)]), scores)[0].reason == "not_finite"
+
+
+async def test_a_group_is_scored_one_by_one_where_the_reward_does_not_want_groups(scripted):
+    responses = [Response("x"), Response("y")]
+    scores = [Score(1.0), Score(0.0)]
+    reward = scripted(None)
+    assert not reward.scores_groups()
+
+    async def score(task, response):
+        if response.text == "y":
+            raise KeyError("y")
+        return scores[0]
+
+    reward.score = score
+    found = await score_group_safely(reward, TASK, responses)
+    assert found == [scores[0], undetermined("error:KeyError")]
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        ([Score(1.0), Score(math.nan)], [Score(1.0), undetermined("not_finite")]),
+        ([Score(1.0)], [undetermined("error:ValueError")] * 2),
+        (OSError("reward model gone"), [undetermined("error:OSError")] * 2),
+    ],
+    ids=["not finite", "one short", "raises"],
+)
+async def test_a_reward_that_scores_groups_is_held_to_one_score_each(scripted, result, expected):
+    class Grouped(type(scripted(None))):
+        async def score_group(self, task, responses):
+            return await_free(result, responses)
+
+    reward = Grouped(RewardConfig(), FAMILIES["plain"], None)
+    assert reward.scores_groups()
+    assert await score_group_safely(reward, TASK, [Response("x"), Response("y")]) == expected
+
+
+async def test_a_group_reward_may_build_on_the_scores_of_single_responses(scripted):
+    class Halved(type(scripted(Score(1.0)))):
+        async def score_group(self, task, responses):
+            return [Score(score.total / 2) for score in await super().score_group(task, responses)]
+
+    reward = Halved(RewardConfig(), FAMILIES["plain"], None)
+    assert await score_group_safely(reward, TASK, [Response("x")] * 2) == [Score(0.5)] * 2

@@ -14,7 +14,7 @@ from rewards.base import Reward
 from rewards.judge.server.body import RefusedError
 from rewards.judge.server.payloads import Item
 from rewards.judge.server.settings import ServerSettings
-from rewards.recorder import combine_safely, score_safely
+from rewards.recorder import combine_safely, score_group_safely, score_safely
 from rewards.types import Score, undetermined
 
 
@@ -27,7 +27,7 @@ class Scoring:
         self.outstanding = 0
         """Responses taken in and not answered yet."""
         self._places = asyncio.Semaphore(settings.concurrency)
-        self._running: set[asyncio.Task[Score]] = set()
+        self._running: set[asyncio.Task[list[Score]]] = set()
 
     async def score(self, items: Sequence[Item]) -> list[Score]:
         """One score per item, in order; items of a group after the reward's group rule.
@@ -39,25 +39,42 @@ class Scoring:
         for position, item in enumerate(items):
             self._require_gold(item, position)
         with self._taken_in(len(items)):
-            tasks = [asyncio.create_task(self._one(item)) for item in items]
+            units = self._units(items)
+            tasks = [asyncio.create_task(self._score([items[i] for i in unit])) for unit in units]
             self._running.update(tasks)
             try:
                 await asyncio.wait(tasks, timeout=self.settings.request_timeout_s)
-                scores = [_score_of(task) for task in tasks]
+                found = {
+                    position: score
+                    for unit, task in zip(units, tasks, strict=True)
+                    for position, score in zip(unit, _scores_of(task, len(unit)), strict=True)
+                }
             finally:
                 self._running.difference_update(tasks)
                 for task in tasks:
                     task.cancel()
-        return self._combined(items, scores)
+        return self._combined(items, [found[position] for position in range(len(items))])
 
     def cut_short(self) -> None:
         """End what is being scored; its items get no verdict, their requests are answered."""
         for task in self._running:
             task.cancel()
 
-    async def _one(self, item: Item) -> Score:
+    def _units(self, items: Sequence[Item]) -> list[list[int]]:
+        """Positions scored together: each alone, or the groups of a reward that scores groups."""
+        units: dict[object, list[int]] = {}
+        for position, item in enumerate(items):
+            alone = item.group is None or item.response.evaluation
+            alone = alone or not self.reward.scores_groups()
+            units.setdefault((position,) if alone else item.group, []).append(position)
+        return list(units.values())
+
+    async def _score(self, items: Sequence[Item]) -> list[Score]:
+        task, responses = items[0].task, [item.response for item in items]
         async with self._places:
-            return await score_safely(self.reward, item.task, item.response)
+            if responses[0].evaluation:
+                return [await score_safely(self.reward, task, responses[0])]
+            return await score_group_safely(self.reward, task, responses)
 
     def _combined(self, items: Sequence[Item], scores: list[Score]) -> list[Score]:
         groups: dict[str | int, list[int]] = {}
@@ -105,7 +122,7 @@ class Scoring:
             self.outstanding -= count
 
 
-def _score_of(task: asyncio.Task[Score]) -> Score:
+def _scores_of(task: asyncio.Task[list[Score]], count: int) -> list[Score]:
     if not task.done():
-        return undetermined("request_timeout")
-    return undetermined("shutdown") if task.cancelled() else task.result()
+        return [undetermined("request_timeout")] * count
+    return [undetermined("shutdown")] * count if task.cancelled() else task.result()

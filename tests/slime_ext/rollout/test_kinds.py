@@ -111,3 +111,13 @@ def test_a_kind_that_is_not_there_is_explained(
 
 def test_the_single_turn_is_built_in(lab_runtime: Callable[..., Runtime]) -> None:
     assert own_kind(lab_runtime()) is None
+
+
+def test_a_kind_that_fans_out_without_saying_so_is_told(
+    lab_runtime: Callable[..., Runtime], episodes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules["my_episodes"], "EPISODES", RolloutKind(twice))
+    args = arguments(lab_runtime(f"rollout.kind={episodes}"))
+    sample = Sample(index=0, group_index=0, metadata={"row": 0, "split": "train"})
+    with pytest.raises(RecipeError, match="fan_out=True"):
+        asyncio.run(hooks.generate(args, sample, {"max_new_tokens": 4}))

@@ -18,6 +18,7 @@ from slime_ext.metrics.names import describe
 from slime_ext.metrics.records import read_rollouts, read_rows
 from slime_ext.rollout.runtime import Runtime
 from slime_ext.rollout.scoring import settle
+from tests.fakes.group_reward import RANKED, Ranked
 
 
 class Stubborn(Reward):
@@ -101,6 +102,69 @@ def test_fan_out_counts_a_rollout_once(lab_runtime: Callable[..., Runtime]) -> N
     samples.append(sample("0", 0, 3, rollout_id=1))
     scored(runtime, samples)
     assert settle(runtime, samples).advantages == [0.5, 0.5, 0.5, -0.5]
+
+
+def test_a_rollout_that_lost_a_sample_is_undetermined_as_a_whole(
+    lab_runtime: Callable[..., Runtime],
+) -> None:
+    runtime = lab_runtime(STUBBORN, "advantage.std=false")
+    lost = sample("1", 0, 0, rollout_id=0, status=Sample.Status.ABORTED)
+    beside = [sample("1", 0, 0, rollout_id=0) for _ in range(2)]
+    others = [sample(text, 0, i, rollout_id=i) for i, text in ((1, "1"), (2, "0"))]
+    # slime asks for no reward of the samples beside the lost one, the embedded loop does.
+    scored(runtime, [beside[0], *others])
+    samples = [*beside, lost, *others]
+    assert settle(runtime, samples).advantages == [0.0, 0.0, 0.0, 0.5, -0.5]
+    assert [any(s.loss_mask or []) for s in samples] == [False, False, False, True, True]
+    assert not any(s.metadata["combined"] for s in samples[:3])
+
+
+@pytest.mark.parametrize("status", [Sample.Status.ABORTED, Sample.Status.FAILED])
+def test_a_lost_response_is_undetermined_whatever_the_reward_would_say(
+    lab_runtime: Callable[..., Runtime], status: Sample.Status
+) -> None:
+    runtime = lab_runtime(STUBBORN)
+    lost, other = sample("1", 0, 0, status=status), sample("1", 0, 1)
+    lost.metadata["finish"] = "http_500"
+    assert [math.isnan(reward) for reward in scored(runtime, [lost, other])] == [True, False]
+    assert lost.metadata["reward_status"] == f"{status.value}:http_500"
+
+
+def test_a_reward_that_wants_the_group_gets_it_without_what_was_lost(
+    lab_runtime: Callable[..., Runtime], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Ranked, "sizes", [])
+    runtime = lab_runtime(f'reward.kind="{RANKED}"')
+    group = [sample("x" * (i + 1), 0, i) for i in range(4)]
+    group[1].status = Sample.Status.ABORTED
+    rewards = scored(runtime, group)
+    assert Ranked.sizes == [3]
+    assert math.isnan(rewards[1])
+    assert [rewards[i] for i in (0, 2, 3)] == [0.0, 0.5, 1.0]
+    assert scored(runtime, []) == []
+    for one in group:
+        one.status = Sample.Status.FAILED
+    assert all(math.isnan(reward) for reward in scored(runtime, group))
+    assert Ranked.sizes == [3]
+
+
+def test_a_group_reward_that_raises_leaves_its_whole_group_out(
+    lab_runtime: Callable[..., Runtime],
+) -> None:
+    runtime = lab_runtime(f'reward.kind="{RANKED}"')
+    group = [sample(text, 0, i) for i, text in enumerate(["a", "raise", "bbb"])]
+    assert all(math.isnan(reward) for reward in scored(runtime, group))
+    assert {one.metadata["reward_status"] for one in group} == {"error:KeyError"}
+
+
+def test_evaluation_asks_a_group_reward_about_each_response_alone(
+    lab_runtime: Callable[..., Runtime],
+) -> None:
+    runtime = lab_runtime(f'reward.kind="{RANKED}"')
+    group = [sample("a", 0, i) for i in range(2)]
+    for one in group:
+        one.metadata["split"] = "eval"
+    assert scored(runtime, group) == [1.0, 1.0]
 
 
 def test_the_rubric_is_divided_by_the_maximum_of_its_own_group(

@@ -131,7 +131,7 @@ def test_an_engine_that_never_answers_leaves_an_undetermined_sample(
     args = Namespace(longrl_recipe=str(runtime.folder / "recipe.toml"))
     reward = asyncio.run(hooks.reward(args, sample))
     assert reward != reward  # NaN, never 0.0
-    assert sample.metadata["reward_status"] == "aborted"
+    assert sample.metadata["reward_status"] == "aborted:engine_gone"
 
 
 def test_an_aborted_sample_asks_only_for_what_is_left(

@@ -11,6 +11,7 @@ import pytest
 from rewards.judge.server.body import MAX_DEPTH, MAX_VALUES
 from rewards.judge.server.logs import JsonLines
 from rewards.judge.server.settings import ServerSettings
+from tests.fakes.group_reward import RANKED, Ranked
 
 TASK = {"id": "q1", "question": "Where?", "answer": "Paris"}
 
@@ -56,6 +57,19 @@ async def test_items_of_a_group_get_the_group_rule_and_lone_ones_do_not(served):
     answer = await one.evaluate({"items": [{**ask, "group": 7}, ask, {**ask, "group": "other"}]})
     totals = [score["total"] for score in answer.json()["scores"]]
     assert totals == pytest.approx([1.0, 0.85, 1.0])
+
+
+async def test_a_reward_that_scores_groups_gets_them_whole(served, monkeypatch):
+    monkeypatch.setattr(Ranked, "sizes", [])
+    one = served(RANKED)
+    texts = ["b", "ccc", "a", "dd"]
+    items = [{**item(text), "group": len(text) != 1} for text in texts]
+    answer = await one.evaluate({"items": [*items, item("alone")]})
+    totals = [score["total"] for score in answer.json()["scores"]]
+    assert totals == [0.0, 1.0, 0.0, 0.0, 0.0]
+    assert sorted(Ranked.sizes) == [1, 2, 2]
+    judged = {"task": TASK, "response": {"text": "a", "evaluation": True}, "group": 1}
+    assert (await one.evaluate({"items": [judged]})).json()["scores"][0]["total"] == 1.0
 
 
 async def test_status_and_evaluation_travel(served):
