@@ -11,7 +11,7 @@ export TOKENIZERS_PARALLELISM ?= false
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet -c constraints.txt torch
-	$(BIN)/pip install --quiet -c constraints.txt -e ".[embedded,real,track,serve,dev]"
+	$(BIN)/pip install --quiet -c constraints.txt -e ".[embedded,data,real,track,serve,dev]"
 	touch $@
 
 demo: .venv/.installed

@@ -10,6 +10,7 @@ import tyro
 
 from launch.cli.check import check
 from launch.cli.judge_check import judge_check
+from launch.cli.prepare import prepare
 from launch.cli.serve_judge import serve_judge
 from launch.cli.show import show
 from launch.cli.train import train
@@ -19,6 +20,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "train": train,
     "show": show,
     "check": check,
+    "prepare": prepare,
     "serve-judge": serve_judge,
     "judge-check": judge_check,
 }

@@ -6,12 +6,14 @@ recipe in the run folder names real files and hooks never meet a `builtin:`.
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from slime_ext.cache import cache_folder
+from slime_ext.data.hub.names import is_hub, parse_hub
+from slime_ext.data.hub.stored import prepared_file
 from slime_ext.embedded.lab.rows import write_rows
 from slime_ext.embedded.lab.start import builtin_model
 from slime_ext.embedded.real.questions import questions_file
@@ -67,17 +69,12 @@ MODELS: dict[str, Callable[[], Path]] = {
 }
 
 
-def cache_folder() -> Path:
-    """Where converted models are kept between runs: $XDG_CACHE_HOME/longrl or ~/.cache/longrl."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "longrl"
-
-
 def resolve(recipe: Recipe, run: Path) -> Recipe:
-    """The recipe with every `builtin:` and relative path replaced by an absolute path.
+    """The recipe with every `builtin:`, `hub:` and relative path replaced by an absolute path.
 
     Models are prepared when first used (minutes for a language model); data files are only named,
-    `write_data` makes them. Raises RecipeError for an unknown name.
+    `write_data` makes them. Raises RecipeError for an unknown name, DataError for a published set
+    that is not prepared.
     """
     model, data = recipe.model, recipe.data
     if model.path.startswith(PREFIX):
@@ -86,14 +83,18 @@ def resolve(recipe: Recipe, run: Path) -> Recipe:
         if not (Path(model.path) / "config.json").is_file():
             raise RecipeError(
                 f"model.path = {model.path!r} is no Hugging Face model folder (no config.json); "
-                f"name one, or one of {', '.join(PREFIX + name for name in MODELS)}"
+                + ("type `longrl prepare RECIPE`, " if model.hub else "")
+                + f"name one, or one of {', '.join(PREFIX + name for name in MODELS)}"
             )
         model = model.model_copy(update={"path": str(Path(model.path).resolve())})
-    update = {"train": _data_path(data.train, run / "data" / "train.jsonl", "data.train")}
+    files = run / "data"
+    update: dict[str, Any] = {
+        "train": _data_path(data.train, files / "train.jsonl", "data.train", data.format)
+    }
     if data.eval is not None:
-        update["eval"] = _data_path(data.eval, run / "data" / "eval.jsonl", "data.eval")
+        update["eval"] = _data_path(data.eval, files / "eval.jsonl", "data.eval", data.format)
     update["eval_sets"] = {
-        name: _data_path(file, run / "data" / f"{name}.jsonl", f"data.eval_sets.{name}")
+        name: _data_path(file, files / f"{name}.jsonl", f"data.eval_sets.{name}", data.format)
         for name, file in data.eval_sets.items()
     }
     sections = {"model": model, "data": data.model_copy(update=update), "outcome": recipe.outcome}
@@ -118,10 +119,12 @@ def write_data(asked: Recipe, resolved: Recipe) -> None:
             DATA[name.removeprefix(PREFIX)](Path(target), train, asked)
 
 
-def _data_path(name: str, made: Path, key: str) -> str:
+def _data_path(name: str, made: Path, key: str, format: str) -> str:
     if name.startswith(PREFIX):
         _known(name, DATA, key)
         return str(made.resolve())
+    if is_hub(name):
+        return str(prepared_file(parse_hub(name), format).resolve())
     return str(Path(name).resolve())
 
 

@@ -23,6 +23,7 @@ from rewards.parsing.families import FAMILIES, Family
 from rewards.registry import build_reward
 from rewards.types import Task
 from slime_ext.data.budget import prompt_ids
+from slime_ext.data.hub.stored import file_format
 from slime_ext.data.store import RowStore
 from slime_ext.data.task import task_from_row
 from slime_ext.metrics.records import Records
@@ -163,11 +164,10 @@ def load_runtime(path: Path) -> Runtime:
     recipe = load_recipe(path).recipe
     tokenizer = AutoTokenizer.from_pretrained(recipe.model.path)
     family = FAMILIES[recipe.model.family]
-    rows: dict[Split, RowStore] = {"train": RowStore(Path(recipe.data.train), recipe.data.format)}
+    files: dict[Split, str] = {"train": recipe.data.train}
     if recipe.data.eval is not None:
-        rows["eval"] = RowStore(Path(recipe.data.eval), recipe.data.format)
-    for name, file in recipe.data.eval_sets.items():
-        rows[name] = RowStore(Path(file), recipe.data.format)
+        files["eval"] = recipe.data.eval
+    rows = {split: _open(file, recipe) for split, file in (files | recipe.data.eval_sets).items()}
     config = getattr(recipe.reward, recipe.reward.kind, recipe.reward.options)
     return Runtime(
         recipe=recipe,
@@ -180,6 +180,11 @@ def load_runtime(path: Path) -> Runtime:
         stop_ids=stop_ids(tokenizer, family),
         close_id=tokenizer.get_vocab().get(family.close_tag) if family.thinking else None,
     )
+
+
+def _open(file: str, recipe: Recipe) -> RowStore:
+    path = Path(file)
+    return RowStore(path, file_format(path, recipe.data.format))
 
 
 def stop_ids(tokenizer: Any, family: Family) -> tuple[int, ...]:
