@@ -141,20 +141,37 @@ def _hybrid_flags(gated: bool) -> list[Flag]:
     return [*flags, ("--attention-output-gate", None)] if gated else flags
 
 
-_MODEL_FLAGS = {
-    *[
+_MODEL_FLAGS = frozenset(
+    {
         "num-layers",
         "hidden-size",
         "ffn-hidden-size",
         "num-attention-heads",
         "group-query-attention",
-    ],
-    *["num-query-groups", "kv-channels", "vocab-size", "normalization", "norm-epsilon", "swiglu"],
-    *["disable-bias-linear", "position-embedding-type", "rotary-base", "rotary-percent"],
-    *["use-rope-scaling", "add-qkv-bias", "qk-layernorm", "untie-embeddings-and-output-weights"],
-    *["num-experts", "moe-router-topk", "moe-ffn-hidden-size", "moe-router-score-function"],
-    *["moe-router-pre-softmax", "apply-layernorm-1p", "attention-output-gate", "spec"],
-}
+        "num-query-groups",
+        "kv-channels",
+        "vocab-size",
+        "normalization",
+        "norm-epsilon",
+        "swiglu",
+        "disable-bias-linear",
+        "position-embedding-type",
+        "rotary-base",
+        "rotary-percent",
+        "use-rope-scaling",
+        "add-qkv-bias",
+        "qk-layernorm",
+        "untie-embeddings-and-output-weights",
+        "num-experts",
+        "moe-router-topk",
+        "moe-ffn-hidden-size",
+        "moe-router-score-function",
+        "moe-router-pre-softmax",
+        "apply-layernorm-1p",
+        "attention-output-gate",
+        "spec",
+    }
+)
 """Flags that say what the model is; `differences` judges these."""
 
 

@@ -6,12 +6,17 @@ wrongly is refused by both, in the same words.
 
 from __future__ import annotations
 
+from slime_ext.errors import ExplainedError
 from slime_ext.weights.rope_config import Llama3Rope
 from slime_ext.weights.shape import ModelShape
 
 
+class UnsupportedModelError(ExplainedError, ValueError):
+    """A model that the embedded backend has no code for."""
+
+
 def require_supported(shape: ModelShape) -> None:
-    """Raise ValueError where the embedded backend has no code for a model of this shape."""
+    """Raise UnsupportedModelError for a shape that the embedded backend has no code for."""
     problem = None
     if shape.architecture not in ("qwen3", "llama"):
         problem = f"a model of kind {shape.architecture!r}"
@@ -20,7 +25,7 @@ def require_supported(shape: ModelShape) -> None:
     elif not isinstance(shape.rope_scaling, Llama3Rope | None):
         problem = f"rope scaling {type(shape.rope_scaling).__name__}"
     if problem:
-        raise ValueError(
+        raise UnsupportedModelError(
             f"the embedded backend does not support {problem}; it runs dense qwen3 and llama "
             'models with plain or llama3 rotation; set backend = "slime" for others'
         )

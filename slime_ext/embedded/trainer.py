@@ -26,6 +26,7 @@ from slime_ext.embedded.samples import (
 from slime_ext.embedded.supported import require_supported
 from slime_ext.embedded.tripwire import refuse_update
 from slime_ext.embedded.update import Update, batch_log_probs, plan_update
+from slime_ext.recipe.errors import RecipeError
 from slime_ext.recipe.schema import Recipe
 from slime_ext.weights.hf_folder import read_hf, write_hf
 from slime_ext.weights.names import hf_to_megatron, megatron_to_hf
@@ -45,6 +46,11 @@ class Trainer:
 
     def __init__(self, model_folder: Path, recipe: Recipe, dump_folder: Path | None = None) -> None:
         self.recipe, self.model_folder, self.dump_folder = recipe, model_folder, dump_folder
+        if recipe.model.rope_scaling is not None:
+            raise RecipeError(
+                "model.rope_scaling changes trainer and engines of the slime backend; the embedded "
+                f"backend reads {model_folder / 'config.json'}: change it there"
+            )
         self.shape = read_shape(model_folder)
         require_supported(self.shape)
         state = read_hf(model_folder)

@@ -99,13 +99,17 @@ class ModelShape:
 def read_shape(folder: Path) -> ModelShape:
     """The shape stated by `folder/config.json`.
 
-    Raises ValueError for an architecture or a rope scaling that is not known, FileNotFoundError
-    where there is no config.
+    Raises ValueError for an architecture or a rope scaling that is not known and a file that is no
+    JSON, FileNotFoundError where there is no config.
     """
     path = folder / "config.json"
     if not path.is_file():
         raise FileNotFoundError(f"{folder} holds no config.json; name a Hugging Face model folder")
-    return shape_from_config(json.loads(path.read_text()), where=str(path))
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is not JSON ({error}); fetch the model again") from None
+    return shape_from_config(config, where=str(path))
 
 
 def shape_from_config(config: Mapping[str, Any], where: str = "config") -> ModelShape:
