@@ -14,11 +14,13 @@ from tqdm import tqdm
 
 from slime_ext.data.budget import PromptTooLong, prompt_ids
 from slime_ext.data.errors import DataError
-from slime_ext.data.render import renderer_for
+from slime_ext.data.numbering import required_number
+from slime_ext.data.render import render, renderer_for
+from slime_ext.data.schema import Row
 from slime_ext.data.store import RowStore
 from slime_ext.data.task import task_from_row
 
-Trouble = Literal["invalid", "over_budget", "missing_gold"]
+Trouble = Literal["invalid", "over_budget", "gold_outside", "missing_gold"]
 LISTED = 20
 """Offenders listed by name; the counts cover all."""
 
@@ -35,7 +37,12 @@ class CheckReport:
     rows: int
     longest: int = 0
     positions: dict[Trouble, list[int]] = field(
-        default_factory=lambda: {"invalid": [], "over_budget": [], "missing_gold": []}
+        default_factory=lambda: {
+            "invalid": [],
+            "over_budget": [],
+            "gold_outside": [],
+            "missing_gold": [],
+        }
     )
     offenders: list[tuple[str, Trouble, str]] = field(default_factory=list)
 
@@ -50,6 +57,11 @@ class CheckReport:
         return len(self.positions["over_budget"])
 
     @property
+    def gold_outside(self) -> int:
+        """Rows whose prompt does not show a gold chunk."""
+        return len(self.positions["gold_outside"])
+
+    @property
     def missing_gold(self) -> int:
         """Rows without the gold field that the reward needs."""
         return len(self.positions["missing_gold"])
@@ -57,7 +69,7 @@ class CheckReport:
     @property
     def ok(self) -> int:
         """Rows without trouble."""
-        return self.rows - self.invalid - self.over_budget - self.missing_gold
+        return self.rows - sum(len(positions) for positions in self.positions.values())
 
     def add(self, position: int, name: str, trouble: Trouble, detail: str) -> None:
         """Count one row."""
@@ -67,8 +79,9 @@ class CheckReport:
 
     def lines(self) -> list[str]:
         """The report as text, one line for each count and each listed offender."""
+        outside = f"{self.gold_outside} gold outside the prompt, " if self.gold_outside else ""
         text = [
-            f"{self.rows} rows: {self.ok} ok, {self.over_budget} over budget, "
+            f"{self.rows} rows: {self.ok} ok, {self.over_budget} over budget, {outside}"
             f"{self.missing_gold} missing gold, {self.invalid} invalid; "
             f"longest prompt that fits: {self.longest} tokens"
         ]
@@ -101,6 +114,7 @@ def check_rows(
             name = row.id
             ids = prompt_ids(row, prompt, tokenizer, chat_template_kwargs, max_prompt_tokens)
             task = task_from_row(row)
+            outside = unseen_gold(row, prompt)
         except PromptTooLong as error:
             report.add(position, name, "over_budget", f"{error.length} tokens, limit {error.limit}")
             continue
@@ -108,7 +122,23 @@ def check_rows(
             report.add(position, name, "invalid", str(error))
             continue
         report.longest = max(report.longest, len(ids))
+        if outside:
+            detail = f"the prompt does not show {', '.join(outside)}"
+            report.add(position, name, "gold_outside", detail)
+            continue
         missing = [need for need in wanted if not getattr(task, need)]
         if missing:
             report.add(position, name, "missing_gold", ", ".join(missing))
     return report
+
+
+def unseen_gold(row: Row, prompt: str) -> list[str]:
+    """Gold chunks that the rendered prompt does not show: documents by their text, chunks of
+    rendered messages by their marker. A renderer may leave documents out, and published messages
+    may have been cut."""
+    shown = "\n".join(message["content"] for message in render(row, prompt))
+    gold = set(row.gold_chunks)
+    if row.context:
+        return [one.id for one in row.context if one.id in gold and one.text.strip() not in shown]
+    markers = {chunk: f"<CHUNK_{required_number(chunk)}>" for chunk in row.gold_chunks}
+    return [chunk for chunk, marker in markers.items() if marker not in shown]

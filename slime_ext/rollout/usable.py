@@ -7,6 +7,7 @@ same rows and the counts are on record. A row is refused with its id and lengths
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from slime_ext.data.check import CheckReport, check_rows
@@ -29,14 +30,14 @@ def inspect_rows(runtime: Runtime, split: Split) -> CheckReport:
     )
 
 
-def refuse_or_skip(runtime: Runtime) -> dict[str, Any]:
-    """Apply the recipe's row policies to all splits and write `data_report.json`.
+def refuse_or_skip(runtime: Runtime, splits: Sequence[Split] | None = None) -> dict[str, Any]:
+    """Apply the recipe's row policies to `splits` (None: all) and write `data_report.json`.
 
     Raises DataError naming the offenders where a policy says "error". Returns what was written: per
     split the counts and the positions to skip.
     """
     written: dict[str, Any] = {}
-    for split in runtime.rows:
+    for split in runtime.rows if splits is None else splits:
         report = inspect_rows(runtime, split)
         _refuse(runtime, split, report)
         skip = report.positions["over_budget"]
@@ -71,8 +72,8 @@ def skipped_rows(runtime: Runtime, split: Split) -> frozenset[int]:
 
 def _refuse(runtime: Runtime, split: Split, report: CheckReport) -> None:
     data = runtime.recipe.data
-    bad = report.invalid
-    remedies = ["repair the rows"] if report.invalid else []
+    bad = report.invalid + report.gold_outside
+    remedies = ["repair the rows"] if bad else []
     if data.over_budget == "error" and report.over_budget:
         bad += report.over_budget
         remedies.append('set data.over_budget = "skip" or raise data.max_prompt_tokens')

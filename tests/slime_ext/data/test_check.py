@@ -11,6 +11,7 @@ import pytest
 
 from slime_ext.data.check import LISTED, CheckReport, check_rows
 from slime_ext.data.errors import DataError
+from slime_ext.data.schema import Row
 from slime_ext.data.store import RowStore
 
 Write = Callable[..., Path]
@@ -41,7 +42,12 @@ def test_each_trouble_is_counted(raw: dict[str, Any], write: Write, tokenizer: A
     lines = [json.dumps(row) for row in rows] + ['{"id": "broken", nonsense}', "{}"]
     lines[-1] = json.dumps({**raw, "id": "last"})
     report = _check(write("\n".join(lines).encode()), tokenizer)
-    assert report.positions == {"invalid": [3, 4, 6], "over_budget": [1, 5], "missing_gold": [2]}
+    assert report.positions == {
+        "invalid": [3, 4, 6],
+        "over_budget": [1, 5],
+        "gold_outside": [],
+        "missing_gold": [2],
+    }
     assert (report.rows, report.ok) == (8, 2)
     assert (report.invalid, report.over_budget, report.missing_gold) == (3, 2, 1)
     assert [(name, trouble) for name, trouble, _ in report.offenders] == [
@@ -81,3 +87,29 @@ def test_an_unknown_prompt_is_no_trouble_of_the_rows(
 ) -> None:
     with pytest.raises(DataError, match="unknown prompt"):
         _check(write([raw]), tokenizer, prompt="none such")
+
+
+def first_document(row: Row) -> list[dict[str, str]]:
+    """A renderer that leaves all but the first document out."""
+    return [{"role": "user", "content": row.context[0].text}]
+
+
+def test_gold_that_the_prompt_does_not_show_is_counted(
+    raw: dict[str, Any], write: Write, tokenizer: Any
+) -> None:
+    rendered = {
+        **{key: value for key, value in raw.items() if key not in ("context", "gold_spans")},
+        "messages": [{"role": "user", "content": "<CHUNK_3> Ada Byrd was born in Ur. <CHUNK_4>"}],
+    }
+    rows = [
+        {**rendered, "id": "shown", "gold_chunks": ["3", "<CHUNK_4>"]},
+        {**rendered, "id": "cut", "gold_chunks": ["CHUNK_3", "CHUNK_40"]},
+    ]
+    report = _check(write(rows), tokenizer, prompt="messages")
+    assert report.positions["gold_outside"] == [1]
+    assert "1 ok, 0 over budget, 1 gold outside the prompt" in report.lines()[0]
+    assert "cut: gold_outside: the prompt does not show CHUNK_40" in report.lines()[1]
+    path = write([raw])
+    assert _check(path, tokenizer).ok == 1
+    own = _check(path, tokenizer, prompt=f"{__name__}:first_document")
+    assert own.offenders == [("q1", "gold_outside", "the prompt does not show b")]
