@@ -17,8 +17,10 @@ HOSTS = {
     "v0.3.1": ("megatron_args_1dcf0da.json", "sglang_args_0.5.15.post1.json"),
     "v0.2.4": ("megatron_args_3714d81.json", "sglang_args_0.5.9.json"),
 }
-PATCHED_IN = {"megatron": {"use-gated-attention": "switch"}}
+PATCHED_IN = {"use-gated-attention": "switch"}
 """Added to Megatron-LM by the patches that the images of slime apply."""
+FORKED_POLICY = "consistent_hashing"
+"""A policy of the router that the images install, a fork; the list is the released router's."""
 TYPES = {
     "int": "int",
     "float": "float",
@@ -39,6 +41,9 @@ def compact(folder: Path, version: str) -> dict[str, Any]:
     # Where Megatron has a flag too, slime changes its default only.
     of_slime = [arg for arg in slime["args"] if not of_megatron & set(arg["flags"])]
     skipped = set(slime["sglang_server_args_skipped"])
+    for arg in slime["sglang_router_args"]:
+        if "--router-policy" in arg["flags"]:
+            arg["choices"] = sorted([*arg["choices"], FORKED_POLICY])
     return {
         "slime": slime["commit"][:8],
         "megatron": megatron["commit"][:8],
@@ -52,7 +57,7 @@ def compact(folder: Path, version: str) -> dict[str, Any]:
         "flags": {
             "slime": _table(of_slime + slime["pre_parsed_args"] + slime["sglang_side_own_args"]),
             "router": _table(slime["sglang_router_args"]),
-            "megatron": _table(megatron["args"]) | PATCHED_IN["megatron"],
+            "megatron": _table(megatron["args"]) | PATCHED_IN,
             "sglang": _table(
                 [arg for arg in sglang["args"] if arg["dest"] not in skipped], "sglang-"
             ),
