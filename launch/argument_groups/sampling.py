@@ -6,6 +6,7 @@ evaluation is sampled, our hooks read from the recipe in the run folder.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,11 @@ def hooks_group(recipe: Recipe, run: Path) -> list[str]:
             "custom-config-path": run / CONFIG,
         }
     )
+
+
+def write_hook_config(run: Path) -> None:
+    """Write the file that `--custom-config-path` names, into the run folder."""
+    (run / CONFIG).write_text(f"longrl_recipe: {json.dumps(str(run / 'recipe.toml'))}\n")
 
 
 def _refuse_fan_out(recipe: Recipe) -> None:

@@ -44,7 +44,7 @@ def environment(recipe: Recipe, run: Path) -> dict[str, str]:
     PYTHONPATH holds the folders of Megatron-LM and slime only; LongRL itself is installed.
     """
     variables = {
-        "PYTHONPATH": f"{recipe.slime.megatron_path}:{recipe.slime.path}",
+        "PYTHONPATH": f"{recipe.slime.path}:{recipe.slime.megatron_path}",
         "CUDA_DEVICE_MAX_CONNECTIONS": "1",
     }
     if recipe.track.tensorboard:

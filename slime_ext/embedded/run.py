@@ -16,6 +16,7 @@ from slime_ext.embedded.summary import summarise
 from slime_ext.embedded.tracking import tracked
 from slime_ext.metrics.records import ATTEMPT_VARIABLE
 from slime_ext.metrics.run_folder import RunFolder, open_run, write_recipe
+from slime_ext.recipe.errors import RecipeError
 from slime_ext.recipe.schema import Recipe
 from slime_ext.rollout.runtime import load_runtime
 from slime_ext.rollout.usable import refuse_or_skip
@@ -29,6 +30,7 @@ def train(asked: Recipe, root: Path, fresh: bool) -> int:
 
     Raises RecipeError, RunFolderError or DataError, each saying what to type instead.
     """
+    _require_one_process(asked)
     recipe = resolve(asked, root / asked.name)
     folder, attempt = open_run(root, recipe, fresh)
     os.environ[ATTEMPT_VARIABLE] = str(attempt)
@@ -43,6 +45,21 @@ def train(asked: Recipe, root: Path, fresh: bool) -> int:
         print(f"stopped at step {ended.step}: {stop.reason}; the same command goes on from there")
         return STOPPED
     return _finish(recipe, folder)
+
+
+def _require_one_process(recipe: Recipe) -> None:
+    if recipe.backend == "slime":
+        raise RecipeError(
+            'backend = "slime" is the cluster\'s; type `longrl train RECIPE --backend slime`, or '
+            "--backend embedded for this machine"
+        )
+    sizes = recipe.parallel.model_dump(include={"tp", "pp", "cp", "ep", "etp", "dp"})
+    cut = {name: size for name, size in sizes.items() if size is not None and size > 1}
+    if cut:
+        stated = ", ".join(f"parallel.{name} = {size}" for name, size in cut.items())
+        raise RecipeError(
+            f'{stated}: the embedded trainer runs in one process; write 1, or set backend = "slime"'
+        )
 
 
 def _finish(recipe: Recipe, folder: RunFolder) -> int:
