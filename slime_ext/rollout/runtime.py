@@ -177,7 +177,7 @@ def load_runtime(path: Path) -> Runtime:
         reward=build_reward(recipe.reward.kind, config, family, make_outcome(recipe.outcome)),
         rows=rows,
         records=Records(path.parent),
-        stop_ids=stop_ids(tokenizer, family),
+        stop_ids=stop_ids(tokenizer, family, recipe.model.stop_token_ids),
         close_id=tokenizer.get_vocab().get(family.close_tag) if family.thinking else None,
     )
 
@@ -187,10 +187,11 @@ def _open(file: str, recipe: Recipe) -> RowStore:
     return RowStore(path, file_format(path, recipe.data.format))
 
 
-def stop_ids(tokenizer: Any, family: Family) -> tuple[int, ...]:
-    """Ids that end a response: the family's stop tokens the tokenizer knows, and its own eos."""
+def stop_ids(tokenizer: Any, family: Family, named: Sequence[int] = ()) -> tuple[int, ...]:
+    """Ids that end a response: those the recipe names, else the family's stop tokens the tokenizer
+    knows; and its own eos, at which engines stop whatever they are told."""
     known = tokenizer.get_vocab()
-    ids = {known[token] for token in family.stop_tokens if token in known}
+    ids = set(named) or {known[token] for token in family.stop_tokens if token in known}
     if tokenizer.eos_token_id is not None:
         ids.add(tokenizer.eos_token_id)
     return tuple(sorted(ids))

@@ -13,6 +13,8 @@ from launch.argument_groups.words import CannotExpressError
 from launch.arguments import command_line, slime_arguments
 from launch.flags.check import FlagError, check_flags, split
 from launch.models.facts import ModelFactsError
+from slime_ext.recipe.load import load_recipe
+from slime_ext.recipe.places import configs_folder
 from tests.launch.recipes import EXPERTS, dense_recipe
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -32,14 +34,20 @@ def flags(tmp_path: Path) -> Flatten:
     return make
 
 
-def test_the_whole_command_is_the_golden_one(tmp_path: Path) -> None:
-    groups = slime_arguments(dense_recipe(tmp_path), RUN)
+def test_the_whole_command_of_the_4b_recipe_is_the_golden_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("LONGRL_SITE", raising=False)
+    # Its model and data have relative paths.
+    monkeypatch.chdir("/")
+    recipe = load_recipe(configs_folder() / "longtracerl" / "qwen3-4b.toml").recipe
+    groups = slime_arguments(recipe, Path("/runs") / recipe.name)
     lines = [
         " ".join((group, one.flag, *one.values))
         for group, argv in groups.items()
         for one in split(argv)
     ]
-    assert "\n".join(lines) + "\n" == (GOLDEN / "dense.txt").read_text()
+    assert "\n".join(lines) + "\n" == (GOLDEN / "longtracerl-qwen3-4b.txt").read_text()
 
 
 def test_the_command_starts_slimes_own_program(tmp_path: Path) -> None:

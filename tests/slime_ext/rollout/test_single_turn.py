@@ -66,6 +66,14 @@ def test_the_request_is_capped_by_the_context(
     assert sent["return_logprob"] is True
 
 
+def test_the_recipe_may_name_the_tokens_that_end_a_response(
+    lab_runtime: Callable[..., Runtime], engine: FakeEngine
+) -> None:
+    eos = lab_runtime().tokenizer.eos_token_id
+    generate(lab_runtime("model.stop_token_ids=[31]"), engine)
+    assert engine.received[0]["sampling_params"]["stop_token_ids"] == sorted({31, eos})
+
+
 def test_siblings_get_different_seeds_and_a_repeat_the_same(
     lab_runtime: Callable[..., Runtime], engine: FakeEngine
 ) -> None:
