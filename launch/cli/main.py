@@ -9,18 +9,24 @@ from collections.abc import Callable
 import tyro
 
 from launch.cli.check import check
+from launch.cli.eval import evaluate
 from launch.cli.judge_check import judge_check
+from launch.cli.plan import plan
 from launch.cli.prepare import prepare
 from launch.cli.serve_judge import serve_judge
 from launch.cli.show import show
+from launch.cli.submit import submit_run
 from launch.cli.train import train
 from slime_ext.errors import ExplainedError
 
 COMMANDS: dict[str, Callable[..., int]] = {
     "train": train,
+    "submit": submit_run,
     "show": show,
     "check": check,
+    "plan": plan,
     "prepare": prepare,
+    "eval": evaluate,
     "serve-judge": serve_judge,
     "judge-check": judge_check,
 }

@@ -77,6 +77,12 @@ def open_run(root: Path, recipe: Recipe, fresh: bool) -> tuple[RunFolder, int]:
 
     Raises RunFolderError where the run has ended, or was started with another recipe.
     """
+    folder = check_run(root, recipe, fresh)
+    return folder, start_attempt(folder)
+
+
+def check_run(root: Path, recipe: Recipe, fresh: bool) -> RunFolder:
+    """The folder of `recipe`, free or ready to go on; raises as `open_run` does."""
     folder = RunFolder(root / recipe.name)
     if fresh and folder.path.exists():
         _set_aside(folder.path)
@@ -87,11 +93,16 @@ def open_run(root: Path, recipe: Recipe, fresh: bool) -> tuple[RunFolder, int]:
         )
     if folder.recipe.is_file():
         _same_experiment(folder, recipe)
+    return folder
+
+
+def start_attempt(folder: RunFolder) -> int:
+    """Open `attempts/N/` for the next attempt; returns N."""
     attempt = folder.attempt() + 1
     where = folder.path / "attempts" / str(attempt)
     (where / "logs").mkdir(parents=True)
     folder.write_json(where / "env.json", _environment())
-    return folder, attempt
+    return attempt
 
 
 def write_recipe(folder: RunFolder, recipe: Recipe) -> None:

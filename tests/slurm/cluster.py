@@ -85,6 +85,7 @@ def _write_configuration(folder: Path, names: tuple[str, ...], gpus: int) -> Pat
     for number in range(gpus):
         (folder / "gpus" / f"gpu{number}").touch()
     listed = ",".join(names)
+    node = f"CPUs=8 RealMemory=4000 Gres=gpu:{gpus}"
     (folder / "gres.conf").write_text(
         f"NodeName={listed} Name=gpu File={folder}/gpus/gpu[0-{gpus - 1}]\n"
     )
@@ -115,7 +116,7 @@ KillWait=5
 RequeueExit=75
 MinJobAge=600
 JobRequeue=1
-NodeName={listed} NodeHostname={host} NodeAddr=127.0.0.1 Port=[{ports}] CPUs=8 RealMemory=4000 Gres=gpu:{gpus}
+NodeName={listed} NodeHostname={host} NodeAddr=127.0.0.1 Port=[{ports}] {node}
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE OverSubscribe=NO
 """)
     return path
@@ -166,4 +167,6 @@ def _wait_for_nodes(cluster: SlurmCluster) -> None:
         if idle >= set(cluster.nodes):
             return
         time.sleep(0.5)
-    raise RuntimeError(f"the nodes are not idle after {START_S:g} s: {states}; see {cluster.folder}")
+    raise RuntimeError(
+        f"the nodes are not idle after {START_S:g} s: {states}; see {cluster.folder}"
+    )

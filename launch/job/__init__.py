@@ -1,0 +1,1 @@
+"""What runs inside a job, on its nodes; called from the rendered script."""

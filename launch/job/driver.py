@@ -1,0 +1,64 @@
+"""The part of a job that starts the training program once Ray is whole, and judges how it ended.
+
+One design choice: the exit code is the only word between this process and the job script: 0 is
+done, 75 is saved on request, anything else is the program's own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from launch.job.program import job_variables, training_command
+from launch.job.ready import ray_nodes, wait_ready
+from launch.job.resume import prepare_start
+from launch.job.submission import RayJob
+from launch.job.watch import Watch
+from slime_ext.errors import ExplainedError
+from slime_ext.metrics.run_folder import RunFolder, start_attempt
+from slime_ext.metrics.stop_flag import STOPPED, StopFlag
+from slime_ext.recipe.load import load_recipe
+
+
+def drive(folder: RunFolder, port: int, ready: Path) -> int:
+    """Wait for the nodes, start the program, follow it; returns the exit code for the job."""
+    recipe = load_recipe(folder.recipe).recipe
+    dashboard = f"http://127.0.0.1:{port + 1}"
+    nodes = os.environ["LONGRL_NODES"].split()
+    gpus = recipe.cluster.gpus_per_node
+    took = wait_ready(nodes, gpus, recipe.cluster.ready_timeout_s, lambda: ray_nodes(dashboard))
+    print(f"Ray is ready after {took:.0f} s: {len(nodes)} nodes, {len(nodes) * gpus} GPUs")
+    ready.touch()
+    start = prepare_start(recipe, folder)
+    print(start.describe())
+    StopFlag(folder.path).clear()
+    attempt = start_attempt(folder)
+    variables = job_variables(recipe, folder, attempt)
+    job = RayJob(dashboard, training_command(recipe, folder, attempt), variables)
+    print(f"attempt {attempt}, Ray job {job.id}")
+    code = job.follow(sys.stdout, Watch(recipe, folder, attempt))
+    stop = StopFlag(folder.path)
+    if stop.saved_step() is not None:
+        print(f"saved after step {stop.saved_step()} on request")
+        return STOPPED
+    return code
+
+
+def main() -> int:
+    """Entry point of the script's driver step."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--port", type=int, required=True, help="Ray's; its dashboard is one above")
+    parser.add_argument("--ready", type=Path, required=True, help="made once all nodes are there")
+    asked = parser.parse_args()
+    try:
+        return drive(RunFolder(asked.run), asked.port, asked.ready)
+    except ExplainedError as error:
+        print(f"longrl: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,26 @@
+"""The training program of a run: its argument list, and the variables its Ray job is given.
+
+One design choice: the argument list is written to the attempt's folder before it runs, so that what
+ran can be read afterwards; no key is ever part of it.
+"""
+
+from __future__ import annotations
+
+from launch.arguments import command_line
+from launch.slurm.environment import environment
+from slime_ext.metrics.records import ATTEMPT_VARIABLE
+from slime_ext.metrics.run_folder import RunFolder
+from slime_ext.recipe.schema import Recipe
+
+
+def training_command(recipe: Recipe, folder: RunFolder, attempt: int) -> list[str]:
+    """`python train.py` of the host with every flag of the recipe."""
+    command = command_line(recipe, folder.path)
+    folder.write_json(folder.path / "attempts" / str(attempt) / "command.json", command)
+    return command
+
+
+def job_variables(recipe: Recipe, folder: RunFolder, attempt: int) -> dict[str, str]:
+    """Variables of the Ray job, which anybody can list: none is a secret."""
+    shown = {one.name: one.value for one in environment(recipe, folder.path)}
+    return shown | {ATTEMPT_VARIABLE: str(attempt)}

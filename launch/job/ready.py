@@ -1,0 +1,72 @@
+"""Waiting until every node has joined Ray.
+
+One design choice: nodes are expected by name, so that a deadline that passes says which are
+missing; a placement group alone would wait for them without limit and without a word.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from slime_ext.errors import ExplainedError
+
+NODE_RESOURCE = "node:"
+"""Each node announces a resource of this prefix and its SLURM name."""
+Poll = Callable[[], Mapping[str, int]]
+"""Nodes that have joined, by name, with their GPUs."""
+
+
+class NotReadyError(ExplainedError):
+    """Nodes did not join in time."""
+
+
+def wait_ready(
+    nodes: Sequence[str], gpus: int, seconds: float, poll: Poll, pause_s: float = 1.0
+) -> float:
+    """Return once all `nodes` have joined with `gpus` GPUs each; the seconds it took.
+
+    Raises NotReadyError after `seconds`, naming the nodes that are missing or short of GPUs.
+    """
+    start = time.monotonic()
+    while True:
+        joined = poll()
+        lacking = [name for name in nodes if joined.get(name, -1) < gpus]
+        waited = time.monotonic() - start
+        if not lacking:
+            return waited
+        if waited >= seconds:
+            raise NotReadyError(_explain(lacking, joined, gpus, seconds))
+        time.sleep(pause_s)
+
+
+def ray_nodes(dashboard: str) -> dict[str, int]:
+    """Nodes alive by Ray's own state API, under their SLURM names; empty while it is silent."""
+    from ray.util.state import list_nodes
+    from ray.util.state.exception import RayStateApiException
+
+    try:
+        found = list_nodes(address=dashboard, timeout=10)
+    except (RayStateApiException, OSError):
+        return {}
+    joined = {}
+    for node in found:
+        resources = node.resources_total or {}
+        names = [key for key in resources if key.startswith(NODE_RESOURCE)]
+        if node.state == "ALIVE":
+            for name in names:
+                joined[name.removeprefix(NODE_RESOURCE)] = int(resources.get("GPU", 0))
+    return joined
+
+
+def _explain(lacking: Sequence[str], joined: Mapping[str, int], gpus: int, seconds: float) -> str:
+    parts = [
+        f"{name} (joined with {joined[name]} of {gpus} GPUs)" if name in joined else name
+        for name in lacking
+    ]
+    return (
+        f"after {seconds:g} s these nodes have not joined Ray: {', '.join(parts)}. Their part of "
+        "the log above says why; a node that always fails is left out with "
+        'cluster.sbatch = ["--exclude=NODE"], a slow start gets more time with '
+        "cluster.ready_timeout_s"
+    )
