@@ -129,5 +129,5 @@ def test_a_site_says_only_what_the_machines_are(
 def test_a_file_is_short_and_opens_with_what_it_is(path: Path) -> None:
     lines = path.read_text().splitlines()
     assert lines[0].startswith("# ")
-    assert len(lines) <= 100
+    assert len(lines) <= (80 if path.name == "base.toml" else 60)
     assert max(map(len, lines)) <= 100
