@@ -20,7 +20,7 @@ def explained(what: str, by_hand: str) -> Iterator[None]:
     `what` is the repository, as in "model Qwen/Qwen3-14B"; `by_hand` says how to bring the files
     here without network.
     """
-    from huggingface_hub.errors import HTTPError
+    from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined]
 
     try:
         yield
@@ -62,7 +62,7 @@ def _known(error: BaseException, by_hand: str) -> str | None:
         if status in (401, 403):
             return f"access denied (HTTP {status}); log in with `hf auth login` or set HF_TOKEN"
         return f"{constants.ENDPOINT} answered HTTP {status}; try again later, or {by_hand}"
-    transport = isinstance(error, ConnectionError | errors.HTTPError)
+    transport = isinstance(error, ConnectionError | errors.HTTPError)  # type: ignore[attr-defined]
     if transport or type(error).__module__ == "requests.exceptions":
         if constants.HF_HUB_OFFLINE:
             return f"HF_HUB_OFFLINE is set; run `HF_HUB_OFFLINE=0 longrl prepare ...`, or {by_hand}"
