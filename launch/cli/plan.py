@@ -1,0 +1,98 @@
+"""`longrl plan`: what a recipe takes, and whether it fits, before a GPU is taken."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+from rich.console import Console
+
+from launch.cli.options import Overrides, RecipePath
+from launch.models.facts import shape_for
+from launch.plan.notes import notes
+from launch.plan.plan import Plan, at_context, make_plan
+from launch.plan.remedy import remedies
+from launch.plan.render import show_plan, show_search
+from launch.plan.search import search_layouts
+from slime_ext.metrics.run_folder import RunFolder
+from slime_ext.recipe.load import load_recipe
+from slime_ext.recipe.schema import Recipe
+from slime_ext.weights.count import count_parameters
+from slime_ext.weights.shape import ModelShape
+
+EXIT_CODE = {"fits": 0, "tight": 1, "does not fit": 2}
+
+
+def plan(
+    recipe: RecipePath,
+    overrides: Overrides = (),
+    context: int | None = None,
+    run: Path | None = None,
+    search: bool = False,
+    write: Path | None = None,
+    json: bool = False,
+) -> int:
+    """Plan memory, disk and time of a recipe, and say what would fit where it does not.
+
+    Exit code 0 where it fits, 1 where it is tight, 2 where it does not fit.
+
+    Args:
+        recipe: The recipe.
+        overrides: Changes of single keys.
+        context: Plan for this many tokens of prompt and response instead of the recipe's.
+        run: Run folder whose first five steps correct the hours.
+        search: List the layouts of the recipe's GPUs that fit, best first.
+        write: Run folder that gets plan.json.
+        json: Print JSON.
+    """
+    loaded = load_recipe(recipe, overrides).recipe
+    if context is not None:
+        loaded = at_context(loaded, context)
+    shape = shape_for(loaded)
+    if loaded.backend == "embedded":
+        return _embedded(loaded, shape)
+    if search:
+        return _search(loaded, shape, json)
+    made = make_plan(loaded, shape, run)
+    if write is not None:
+        write.mkdir(parents=True, exist_ok=True)
+        RunFolder(write).write_json(write / "plan.json", made.to_json())
+    said, changes = notes(loaded, shape, made), remedies(loaded, shape, made)
+    if json:
+        _print_json(made.to_json() | {"notes": said, "remedies": changes})
+    else:
+        show_plan(Console(), made, said, changes)
+    return _exit_code(made)
+
+
+def _exit_code(made: Plan) -> int:
+    return EXIT_CODE[made.verdict]
+
+
+def _embedded(recipe: Recipe, shape: ModelShape) -> int:
+    total = count_parameters(shape).total
+    print(
+        f"{recipe.name} trains on this machine (backend = embedded): {total:,} parameters, about "
+        f"{18 * total / 1e6:,.0f} MB of weights, gradients and optimiser state. The plan is for "
+        "GPUs; add --set backend=slime to see one"
+    )
+    return 0
+
+
+def _search(recipe: Recipe, shape: ModelShape, json: bool) -> int:
+    found = search_layouts(recipe, shape)
+    if json:
+        _print_json([one.plan.to_json() | {"set": one.changes(recipe)} for one in found])
+    else:
+        show_search(Console(), found, recipe.rollout.context_tokens)
+        if found:
+            changes = found[0].changes(recipe)
+            best = " ".join(f"--set {change}" for change in changes) or "the recipe as it is"
+            print(f"best: {best}")
+        else:
+            print("no layout of these GPUs fits; raise cluster.nodes or lower --context")
+    return 0 if found else 2
+
+
+def _print_json(value: object) -> None:
+    print(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
