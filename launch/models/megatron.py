@@ -2,7 +2,8 @@
 
 One design choice: every flag follows from the shape, and what the flags cannot say is an error.
 slime hands Megatron's GPTModel a rotary base, a rotated share and a switch for Llama 3.1's scaling
-with its four constants fixed; another scaling would be trained without, while the engines apply it.
+with its four constants fixed; any other scaling goes by our model provider, because the engines
+apply it whether or not the trainer does.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from slime_ext.weights.shape import ModelShape, MoEShape
 
 MEGATRON_ROPE = Llama3Rope(8.0, 1.0, 4.0, 8192)
 """What `--use-rope-scaling` builds; slime does not pass `--rope-scaling-factor` on."""
+ROPE_PROVIDER = "slime_ext.host.model_provider.scaled_rope_model"
 HYBRID_SPEC = ("slime_plugins.models.qwen3_5", "get_qwen3_5_spec")
 
 Flag = tuple[str, str | None]
@@ -106,12 +108,12 @@ def _rope_flags(shape: ModelShape) -> list[Flag]:
         return flags
     if shape.rope_scaling == MEGATRON_ROPE:
         return [*flags, ("--use-rope-scaling", None)]
-    built = MEGATRON_ROPE if isinstance(shape.rope_scaling, Llama3Rope) else "no scaling"
-    raise ModelFactsError(
-        f"the model's config.json asks for {shape.rope_scaling}, slime's Megatron builds {built}: "
-        "trainer and engines would disagree; to rotate without scaling in both, write "
-        'model.rope_scaling = { rope_type = "default" }'
-    )
+    if shape.hybrid:
+        raise ModelFactsError(
+            f"the model's text_config asks for {shape.rope_scaling}, Megatron builds this hybrid "
+            'without scaling; write rope_type = "default" in the rope_parameters of its config.json'
+        )
+    return [*flags, ("--custom-model-provider-path", ROPE_PROVIDER)]
 
 
 def _expert_flags(moe: MoEShape) -> list[Flag]:

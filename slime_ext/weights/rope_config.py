@@ -7,6 +7,7 @@ One design choice: both spellings are read in one place. transformers 4 writes `
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,18 +26,34 @@ class Llama3Rope:
 @dataclass(frozen=True, slots=True)
 class YarnRope:
     """YaRN (`rope_type = "yarn"`): frequencies blended between two rotation counts, and queries
-    and keys scaled by `attention_factor`."""
+    and keys scaled."""
 
     factor: float
     original_max_position_embeddings: int
     beta_fast: float = 32.0
     beta_slow: float = 1.0
-    attention_factor: float | None = None
-    """transformers' key; None means 0.1 ln(factor) + 1."""
-    attn_factor: float | None = None
-    """SGLang's and vLLM's key, multiplied with 0.1 ln(factor) + 1; transformers ignores it."""
+    attn_factor: float = 1.0
+    """SGLang's and vLLM's key; transformers ignores it."""
+
+    @property
+    def attention_scale(self) -> float:
+        """Factor on every query and key, (0.1 ln s + 1) attn_factor (Peng et al. 2023, section 3.4,
+        where sqrt(1/t) = 0.1 ln s + 1)."""
+        return (0.1 * math.log(self.factor) + 1.0) * self.attn_factor
 
 
+_YARN_KEYS = {
+    "rope_type",
+    "type",
+    "rope_theta",
+    "partial_rotary_factor",
+    "factor",
+    "original_max_position_embeddings",
+    "beta_fast",
+    "beta_slow",
+    "attn_factor",
+    "attention_factor",
+}
 RopeScaling = Llama3Rope | YarnRope | None
 
 
@@ -81,16 +98,7 @@ def scaling_from_config(parameters: Mapping[str, Any], where: str) -> RopeScalin
                 ),
             )
         if kind == "yarn":
-            return YarnRope(
-                factor=float(parameters["factor"]),
-                original_max_position_embeddings=int(
-                    parameters["original_max_position_embeddings"]
-                ),
-                beta_fast=float(parameters.get("beta_fast") or 32.0),
-                beta_slow=float(parameters.get("beta_slow") or 1.0),
-                attention_factor=_optional(parameters.get("attention_factor")),
-                attn_factor=_optional(parameters.get("attn_factor")),
-            )
+            return _yarn(parameters, where)
     except KeyError as error:
         raise ValueError(f"{where}: rope scaling {kind!r} lacks {error}; add it") from None
     raise ValueError(
@@ -98,5 +106,23 @@ def scaling_from_config(parameters: Mapping[str, Any], where: str) -> RopeScalin
     )
 
 
-def _optional(value: Any) -> float | None:
-    return None if value is None else float(value)
+def _yarn(parameters: Mapping[str, Any], where: str) -> YarnRope:
+    """What SGLang computes from these keys; those it would ignore are refused."""
+    scaling = YarnRope(
+        factor=float(parameters["factor"]),
+        original_max_position_embeddings=int(parameters["original_max_position_embeddings"]),
+        beta_fast=float(parameters.get("beta_fast") or 32.0),
+        beta_slow=float(parameters.get("beta_slow") or 1.0),
+        attn_factor=float(parameters.get("attn_factor") or 1.0),
+    )
+    unknown = sorted(set(parameters) - _YARN_KEYS)
+    if unknown:
+        raise ValueError(f"{where}: rope scaling 'yarn' with {', '.join(unknown)} is not supported")
+    asked = parameters.get("attention_factor")
+    if asked is not None and not math.isclose(asked, scaling.attention_scale, rel_tol=1e-6):
+        raise ValueError(
+            f"{where}: attention_factor = {asked} is read by transformers only; SGLang scales by "
+            f"{scaling.attention_scale:g}; write attn_factor = "
+            f"{asked * scaling.attn_factor / scaling.attention_scale:.10g} in its place"
+        )
+    return scaling

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from launch.models.megatron import differences, model_flags
 from slime_ext.recipe.load import load_recipe
 from slime_ext.recipe.places import configs_folder
 from slime_ext.recipe.schema import Recipe
-from slime_ext.weights.rope_config import Llama3Rope
+from slime_ext.weights.rope_config import Llama3Rope, YarnRope
 from slime_ext.weights.shape import MoEShape
 
 LAB = configs_folder() / "embedded" / "lab.toml"
@@ -32,10 +33,7 @@ def recipe(rope_scaling: dict[str, Any] | None = None, **megatron: Any) -> Recip
 
 
 def words(name: str) -> list[str]:
-    shape = facts_shape(name)
-    if name == YARN:
-        shape = replace(shape, rope_scaling=None)
-    pairs = model_flags(shape, recipe())
+    pairs = model_flags(facts_shape(name), recipe())
     return [word for pair in pairs for word in pair if word is not None]
 
 
@@ -90,21 +88,24 @@ def test_every_flag_exists_and_has_effect(name: str, version: str) -> None:
     check_flags(words(name), version)
 
 
-def test_yarn_is_refused_with_both_values_and_the_remedy() -> None:
-    with pytest.raises(ModelFactsError) as refused:
-        model_flags(facts_shape(YARN), recipe())
-    message = str(refused.value)
-    assert "YarnRope(factor=4.0" in message
-    assert "builds no scaling" in message
-    assert 'model.rope_scaling = { rope_type = "default" }' in message
+def test_a_scaling_that_flags_cannot_say_goes_by_the_provider() -> None:
+    provider = ["slime_ext.host.model_provider.scaled_rope_model"]
+    assert table(YARN)["--custom-model-provider-path"] == provider
+    assert "--use-rope-scaling" not in table(YARN)
+    llama = facts_shape("Llama-3.1-8B-Instruct")
+    other = replace(llama, rope_scaling=Llama3Rope(32.0, 1.0, 4.0, 8192))
+    assert ("--custom-model-provider-path", *provider) in model_flags(other, recipe())
+    assert ("--use-rope-scaling", None) not in model_flags(other, recipe())
+    plain = replace(facts_shape(YARN), rope_scaling=None)
+    assert "--custom-model-provider-path" not in dict(model_flags(plain, recipe()))
+    module, _, function = provider[0].rpartition(".")
+    assert callable(getattr(importlib.import_module(module), function))
 
 
-def test_llama_scaling_with_other_constants_is_refused() -> None:
-    other = replace(
-        facts_shape("Llama-3.1-8B-Instruct"), rope_scaling=Llama3Rope(32.0, 1.0, 4.0, 8192)
-    )
-    with pytest.raises(ModelFactsError, match=r"factor=32\.0.*builds .*factor=8\.0"):
-        model_flags(other, recipe())
+def test_scaling_of_a_hybrid_is_refused_with_both_values() -> None:
+    shape = replace(facts_shape("Qwen3.5-4B"), rope_scaling=YarnRope(4.0, 262144))
+    with pytest.raises(ModelFactsError, match=r"YarnRope\(factor=4\.0.*without scaling"):
+        model_flags(shape, recipe())
 
 
 def test_a_rope_override_of_a_nested_config_is_refused() -> None:

@@ -82,6 +82,21 @@ def test_an_unknown_scaling_and_a_missing_number_are_named() -> None:
         shape_from_config(DENSE | {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}})
 
 
+def test_yarn_keys_that_an_engine_would_ignore_are_refused() -> None:
+    yarn = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
+    with pytest.raises(ValueError, match="'yarn' with mscale, truncate is not supported"):
+        shape_from_config(DENSE | {"rope_scaling": yarn | {"truncate": False, "mscale": 1.0}})
+    same = yarn | {"attention_factor": 1.13862943611}
+    assert shape_from_config(DENSE | {"rope_scaling": same}).rope_scaling == YarnRope(4.0, 32768)
+    with pytest.raises(ValueError, match=r"by 1\.13863; write attn_factor = 0\.8782488"):
+        shape_from_config(DENSE | {"rope_scaling": yarn | {"attention_factor": 1.0}})
+
+
+def test_deepseeks_factor_cancels_yarns_scale() -> None:
+    scaling = YarnRope(4.0, 32768, attn_factor=0.8782488562869419)
+    assert scaling.attention_scale == pytest.approx(1.0, abs=1e-9)
+
+
 @pytest.mark.parametrize(
     ("name", "bias", "norm"),
     [
