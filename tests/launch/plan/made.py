@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from launch.models.facts import facts_shape
-from slime_ext.recipe.load import _nest
 from slime_ext.recipe.schema import Recipe
 from slime_ext.weights.shape import ModelShape
 
@@ -40,7 +39,14 @@ BASE: dict[str, Any] = {
 def made(**changes: Any) -> Recipe:
     """The base recipe with keys changed; `parallel__tp=8` sets parallel.tp."""
     flat = BASE | {key.replace("__", "."): value for key, value in changes.items()}
-    return Recipe.model_validate(_nest(flat))
+    nested: dict[str, Any] = {}
+    for key, value in flat.items():
+        section, dot, name = key.partition(".")
+        if dot:
+            nested.setdefault(section, {})[name] = value
+        else:
+            nested[section] = value
+    return Recipe.model_validate(nested)
 
 
 def shape_of(name: str) -> ModelShape:

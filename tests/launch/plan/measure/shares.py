@@ -1,0 +1,35 @@
+"""A small share that tests change by field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from launch.plan.measure.share import Share
+
+
+def small(**changes: Any) -> Share:
+    """One last-stage share of a dense model; `changes` replace its fields."""
+    fields: dict[str, Any] = {
+        "layers": 2,
+        "hidden": 256,
+        "heads": 4,
+        "kv_heads": 2,
+        "head_dim": 64,
+        "ffn": 512,
+        "vocab": 16384,
+        "tokens": 1024,
+        "tp": 2,
+        "cp": 4,
+        "shards": 4,
+        "has_embedding": False,
+        "has_head": True,
+        "tied": False,
+        "qk_norm": True,
+        "qkv_bias": False,
+        "sequence_parallel": True,
+        "recompute": True,
+        "in_flight": 1,
+        "log_prob_chunk": 64,
+        "temperature": 1.0,
+    }
+    return Share(**{**fields, **changes})
