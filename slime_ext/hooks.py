@@ -30,6 +30,7 @@ from slime_ext.metrics.rollouts import rollout_rows
 from slime_ext.rollout import engine_counts
 from slime_ext.rollout.evaluation import evaluate_sets
 from slime_ext.rollout.kinds import own_kind, undeclared_fan_out
+from slime_ext.rollout.lost import require_answers
 from slime_ext.rollout.outage import undecided, wait_in_thread
 from slime_ext.rollout.runtime import runtime_of
 from slime_ext.rollout.scoring import group_has_signal, score_sample, score_samples, settle
@@ -41,8 +42,8 @@ async def generate(
 ) -> Sample | list[Sample]:
     """Sample one response for `sample`; the status says how it ended. A list for fan-out.
 
-    The reward is NaN where the response was aborted: slime does not ask for the reward of such a
-    sample, and its metrics fail on None.
+    The reward is NaN where a response was aborted, for all samples of its rollout: slime does not
+    ask for their rewards then, and its metrics fail on None.
     """
     sample.reward = None
     runtime = runtime_of(args)
@@ -51,8 +52,9 @@ async def generate(
     done = await sample_one(runtime, args, sample, sampling_params, evaluation)
     if isinstance(done, list) and own is not None and not own.fan_out:
         raise undeclared_fan_out(runtime)
-    for one in done if isinstance(done, list) else [done]:
-        if one.status == Sample.Status.ABORTED:
+    samples = done if isinstance(done, list) else [done]
+    if any(one.status == Sample.Status.ABORTED for one in samples):
+        for one in samples:
             one.reward = math.nan
     return done
 
@@ -117,10 +119,15 @@ def log_rollout(
     rollout_extra_metrics: dict[str, Any] | None,
     rollout_time: float,
 ) -> bool:
-    """Record and log our metrics of one step; False lets the host log its own as well."""
+    """Record and log our metrics of one step; False lets the host log its own as well.
+
+    Raises NothingSampledError where all responses were lost, JudgeOutageError as
+    `wait_for_verdicts`.
+    """
     runtime = runtime_of(args)
     runtime.step, runtime.dropped = rollout_id, 0
     flat = flatten(samples)
+    require_answers(rollout_id, flat)
     wait_in_thread(runtime, flat)
     settled = settle(runtime, flat)
     metrics = rollout_metrics(flat, settled.counts) | {"seconds": rollout_time}

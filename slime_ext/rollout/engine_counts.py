@@ -9,8 +9,12 @@ from __future__ import annotations
 import logging
 from collections import Counter
 
+SHOWN = 500
+"""Characters of an engine's answer in the log."""
+
 _log = logging.getLogger(__name__)
 _lost: Counter[str] = Counter()
+_refused: set[int] = set()
 _refusing: dict[str, int] = {}
 
 
@@ -20,6 +24,13 @@ def note_lost(url: str, why: str) -> None:
     _lost[address] += 1
     if _lost[address] == 1:
         _log.warning("%s lost a request (%s); it is asked again, there or elsewhere", address, why)
+
+
+def note_refusal(status: int, text: str) -> None:
+    """Log the first answer of each error status since `take`; its sample is counted as failed."""
+    if status not in _refused:
+        _refused.add(status)
+        _log.warning("an engine answered %d to POST /generate: %s", status, text[:SHOWN])
 
 
 def note_abort_answer(worker: str, status: int) -> None:
@@ -41,4 +52,5 @@ def take() -> dict[str, float]:
     """Metrics `engine/NAME`: calls lost since the last call, workers that refuse to abort."""
     lost = _lost.total()
     _lost.clear()
+    _refused.clear()
     return {"engine/lost_calls": float(lost), "engine/abort_refused": float(len(_refusing))}

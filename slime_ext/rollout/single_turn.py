@@ -15,6 +15,7 @@ from slime_ext.data.budget import PromptTooLong
 from slime_ext.host.types import Sample
 from slime_ext.rollout.affinity import post_for_group
 from slime_ext.rollout.client import EngineGoneError
+from slime_ext.rollout.engine_counts import note_refusal
 from slime_ext.rollout.runtime import Runtime, Split
 from slime_ext.rollout.together import generate_together
 
@@ -67,10 +68,12 @@ async def single_turn(
     except EngineGoneError:
         return _finish(runtime, sample, prompt, Sample.Status.ABORTED, "engine_gone")
     except httpx.HTTPStatusError as error:
-        text = error.response.text
+        code, text = error.response.status_code, error.response.text
         too_long = any(phrase in text for phrase in CONTEXT_TOO_LONG)
         status = Sample.Status.TRUNCATED if too_long else Sample.Status.FAILED
-        return _finish(runtime, sample, prompt, status, f"http_{error.response.status_code}")
+        if not too_long:
+            note_refusal(code, text)
+        return _finish(runtime, sample, prompt, status, f"http_{code}")
     _append(sample, answer)
     kind = answer["meta_info"]["finish_reason"]["type"]
     status = {"stop": Sample.Status.COMPLETED, "length": Sample.Status.TRUNCATED}.get(

@@ -11,11 +11,14 @@ import asyncio
 import importlib
 from typing import Any
 
+import pytest
+
 from slime_ext.embedded.loop import host_args
 from slime_ext.embedded.rollouts import Rollouts, Step
 from slime_ext.metrics.run_folder import RunFolder
 from slime_ext.rollout.data_source import RecipeDataSource
 from slime_ext.rollout.runtime import load_runtime
+from tests.slime_host.lab import slime_args
 
 
 def bare_manager(args: argparse.Namespace) -> Any:
@@ -64,6 +67,24 @@ def embedded_rollout(folder: RunFolder, url: str, rollout_id: int = 0) -> Step:
     args.sglang_router_ip, _, args.sglang_router_port = url.removeprefix("http://").partition(":")
     rollouts = Rollouts(args, runtime, RecipeDataSource(args))
     return asyncio.run(rollouts.train(rollout_id))
+
+
+def assert_same_training(run: RunFolder, twin: RunFolder, url: str, *flags: str) -> dict[str, Any]:
+    """Roll `run` out through slime, given `flags`, and `twin` through the embedded loop; what is
+    taught must be the same. Returns slime's train data.
+    """
+    samples, data = one_rollout(bare_manager(slime_args(run, url, *flags)))
+    step = embedded_rollout(twin, url)
+    assert len(samples) == len(step.samples)
+    assert data["tokens"] == [sample.tokens for sample in step.samples]
+    assert data["response_lengths"] == [sample.response_length for sample in step.samples]
+    assert data["loss_masks"] == [sample.loss_mask for sample in step.samples]
+    assert data["rewards"] == pytest.approx(step.advantages, nan_ok=True)
+    assert data["raw_reward"] == pytest.approx(step.raw, nan_ok=True)
+    assert data["sample_indices"] == [sample.index for sample in step.samples]
+    for ours, theirs in zip(data["rollout_log_probs"], step.samples, strict=True):
+        assert ours == pytest.approx(theirs.rollout_log_probs, abs=1e-5)
+    return data
 
 
 def _moved(old: str, new: str) -> Any:

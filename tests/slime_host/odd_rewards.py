@@ -27,3 +27,13 @@ class AllWrong(Reward):
 
     async def score(self, task: Task, response: Response) -> Score:
         return Score(total=0.0, parts={"outcome": 0.0})
+
+
+class Length(Reward):
+    """The response's length."""
+
+    Config = RewardConfig
+
+    async def score(self, task: Task, response: Response) -> Score:
+        total = float(len(response.text))
+        return Score(total=total, parts={"outcome": total})

@@ -35,6 +35,15 @@ async def _uneven(runtime: Any, args: Any, sample: Any, *rest: Any) -> Any:
     return [copy.deepcopy(done) for _ in range(1 + done.index % 2)]
 
 
+async def _uneven_and_lossy(runtime: Any, args: Any, sample: Any, *rest: Any) -> Any:
+    done = await single_turn(runtime, args, sample, *rest)
+    done.rollout_id = done.index
+    samples = [copy.deepcopy(done) for _ in range(1 + done.index % 3)]
+    if done.index == 1:
+        samples[-1].status = Sample.Status.ABORTED
+    return samples
+
+
 ABORTS_ONE = _aborting(1)
 ABORTS_FOUR = _aborting(4)
 REPLAYED = RolloutKind(_replay)
@@ -42,3 +51,5 @@ REPLAYED = RolloutKind(_replay)
 itself for a seed."""
 UNEVEN = RolloutKind(_uneven, fan_out=True)
 """One sample for every other rollout, two for the rest."""
+UNEVEN_AND_LOSSY = RolloutKind(_uneven_and_lossy, fan_out=True)
+"""One to three samples of a rollout, and rollout 1 has lost one of its two."""

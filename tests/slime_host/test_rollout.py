@@ -12,26 +12,12 @@ import pytest
 from slime_ext.metrics.records import read_rollouts, read_rows
 from slime_ext.metrics.run_folder import RunFolder
 from tests.slime_host.lab import lab_run, slime_args, without_fan_out
-from tests.slime_host.manager import bare_manager, embedded_rollout, one_rollout
-
-
-def assert_same_training(run: RunFolder, twin: RunFolder, url: str) -> dict[str, Any]:
-    """Roll `run` out through slime and `twin` through the embedded loop; compare what is taught.
-
-    Returns slime's train data.
-    """
-    samples, data = one_rollout(bare_manager(slime_args(run, url)))
-    step = embedded_rollout(twin, url)
-    assert len(samples) == len(step.samples)
-    assert data["tokens"] == [sample.tokens for sample in step.samples]
-    assert data["response_lengths"] == [sample.response_length for sample in step.samples]
-    assert data["loss_masks"] == [sample.loss_mask for sample in step.samples]
-    assert data["rewards"] == pytest.approx(step.advantages, nan_ok=True)
-    assert data["raw_reward"] == pytest.approx(step.raw, nan_ok=True)
-    assert data["sample_indices"] == [sample.index for sample in step.samples]
-    for ours, theirs in zip(data["rollout_log_probs"], step.samples, strict=True):
-        assert ours == pytest.approx(theirs.rollout_log_probs, abs=1e-5)
-    return data
+from tests.slime_host.manager import (
+    assert_same_training,
+    bare_manager,
+    embedded_rollout,
+    one_rollout,
+)
 
 
 def test_slime_and_the_embedded_loop_train_on_the_same(

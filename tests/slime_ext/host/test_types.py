@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -50,3 +53,31 @@ def test_outputs_have_the_defaults_of_slime(module: Any) -> None:
 
 def test_a_data_source_must_offer_what_slime_calls() -> None:
     assert sorted(types.DataSource.__abstractmethods__) == FACTS["data_source_methods"]
+
+
+@pytest.mark.parametrize(
+    ("broken", "says"),
+    [
+        ("raise ImportError('libcudart.so.12: cannot open shared object file')", "libcudart"),
+        ("import a_package_that_is_absent", "a_package_that_is_absent"),
+        (None, "slime.rollout"),
+    ],
+    ids=["a broken library", "a missing requirement", "another package of that name"],
+)
+def test_a_slime_that_cannot_be_imported_is_no_reason_for_stand_ins(
+    broken: str | None, says: str, tmp_path: Path
+) -> None:
+    (tmp_path / "slime").mkdir()
+    (tmp_path / "slime" / "__init__.py").touch()
+    if broken is not None:
+        (tmp_path / "slime" / "rollout").mkdir()
+        (tmp_path / "slime" / "rollout" / "__init__.py").write_text(broken)
+    root = Path(__file__).parents[3]
+    done = subprocess.run(
+        [sys.executable, "-c", "import slime_ext.host.types"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(root)])},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert says in done.stderr.splitlines()[-1]

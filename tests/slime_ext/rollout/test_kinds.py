@@ -66,8 +66,8 @@ def test_a_kind_of_your_own_is_what_the_hook_runs(
     done = asyncio.run(hooks.generate(args, group[0], {"max_new_tokens": 4}))
     assert isinstance(done, list)
     assert [one.rollout_id for one in done] == [0, 0]
-    assert done[0].reward is None
-    assert done[1].reward != done[1].reward  # NaN
+    # NaN for both: slime asks for no reward where one of them is aborted.
+    assert all(one.reward != one.reward for one in done)
 
 
 def test_an_old_slime_is_refused_by_its_version_before_anything_is_sampled(

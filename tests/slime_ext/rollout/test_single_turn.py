@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from slime_ext import hooks
 from slime_ext.host.types import Sample
-from slime_ext.rollout import client
+from slime_ext.rollout import client, engine_counts
 from slime_ext.rollout.runtime import Runtime
 from tests.fakes.engine import FakeEngine, answer, fake_engine
 
@@ -107,10 +108,17 @@ def test_a_cut_response_is_truncated_and_keeps_its_tokens(
     ],
 )
 def test_a_refused_request_is_told_apart_by_its_reason(
-    lab_runtime: Callable[..., Runtime], engine: FakeEngine, text: str, status: str
+    lab_runtime: Callable[..., Runtime],
+    engine: FakeEngine,
+    caplog: pytest.LogCaptureFixture,
+    text: str,
+    status: str,
 ) -> None:
     engine.plan.append((400, text))
-    sample = generate(lab_runtime(), engine)
+    engine_counts.take()
+    with caplog.at_level(logging.WARNING):
+        sample = generate(lab_runtime(), engine)
+    assert (text in caplog.text) is (status == "failed")
     assert sample.status.value == status
     assert len(engine.received) == 1
     # Never length 0: one end token that is not trained on.
