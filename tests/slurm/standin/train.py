@@ -68,6 +68,8 @@ def main() -> int:
         for index in range(asked.actor_num_nodes)
     ]
     nodes = set(ray.get([rank.node.remote() for rank in spread]))
+    if name := behave.get("print_variable"):
+        print(f"{name} has {len(os.environ[name])} characters", flush=True)
     print(f"{gpus} GPUs on {len(nodes)} nodes", flush=True)
     marker = asked.save / MARKER
     first = int(marker.read_text()) + 1 if marker.is_file() else 0
