@@ -10,6 +10,7 @@ import tyro
 
 from launch.cli.check import check
 from launch.cli.eval import evaluate
+from launch.cli.import_script import import_script
 from launch.cli.judge_check import judge_check
 from launch.cli.plan import plan
 from launch.cli.prepare import prepare
@@ -26,6 +27,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "check": check,
     "plan": plan,
     "prepare": prepare,
+    "import-script": import_script,
     "eval": evaluate,
     "serve-judge": serve_judge,
     "judge-check": judge_check,

@@ -44,7 +44,7 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Loaded:
         for key, value in _flatten(_read(file)).items():
             _put(values, origins, key, value, locate(file, key))
     for override in overrides:
-        key, value = _parse_override(override)
+        key, value = parse_override(override)
         for inner, leaf in _flatten({key: value}).items():
             _put(values, origins, inner, leaf, f"--set {override}")
     try:
@@ -84,8 +84,9 @@ def _read(path: Path, keep_base: bool = False) -> dict[str, Any]:
     return table
 
 
-def _parse_override(text: str) -> tuple[str, Any]:
-    """`section.key=value`; the value is TOML, and a bare word is taken as a string."""
+def parse_override(text: str) -> tuple[str, Any]:
+    """Key and value of `section.key=value`; the value is TOML, a bare word a string. Raises
+    RecipeError."""
     key, equals, raw = text.partition("=")
     key = key.strip()
     if not equals or not key:
