@@ -2,47 +2,42 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
+from typing import Annotated
 
-from launch.check import Check, check_recipe
+import tyro
+
 from launch.cli.options import Overrides, RecipePath
 from slime_ext.recipe.load import load_recipe
 
 
-def check(recipe: RecipePath, overrides: Overrides = ()) -> int:
-    """Validate recipe, tokenizer and every row, and try the reward on three rows.
+def check(
+    recipe: RecipePath,
+    overrides: Overrides = (),
+    runs: Path = Path("runs"),
+    offline: bool = False,
+    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
+) -> int:
+    """Look at everything a run needs: paths, model, every row, reward, judge, disk, host, plan.
 
-    Exit code 1 where a row or the reward would fail.
+    Exit code 0 where all is well, 1 with warnings, 2 with failures.
 
     Args:
         recipe: The recipe.
         overrides: Changes of single keys.
+        runs: Folder that holds the run folders.
+        offline: Ask nothing over the network; skip what this machine does not have.
+        as_json: Print the findings as JSON.
     """
     asked = load_recipe(recipe, overrides).recipe
-    from slime_ext.embedded.builtin import resolve, write_data
+    from launch.preflight.areas import preflight
+    from launch.preflight.finding import exit_code
+    from launch.preflight.table import as_json as to_json
+    from launch.preflight.table import show_table
 
-    with tempfile.TemporaryDirectory() as scratch:
-        resolved = resolve(asked, Path(scratch))
-        write_data(asked, resolved)
-        result = check_recipe(resolved)
-    _show(result)
-    bad = sum(report.rows - report.ok for report in result.rows.values())
-    return 1 if bad or result.failures() else 0
-
-
-def _show(result: Check) -> None:
-    for split, report in result.rows.items():
-        print(f"{split}: " + "\n".join(report.lines()))
-    print("\nthe reward on made-up responses:")
-    row = None
-    for trial in result.trials:
-        if trial.row != row:
-            row = trial.row
-            print(f"  {row}")
-        total = "undetermined" if trial.score.total is None else f"{trial.score.total:.3f}"
-        parts = "  ".join(f"{name} {value:.2f}" for name, value in trial.score.parts.items())
-        reason = f"  [{trial.score.reason}]" if trial.score.reason else ""
-        print(f"    {trial.response:<12} {total:>12}{reason}  {parts}")
-    if result.failures():
-        print("the reward gave no number where it says undetermined; the log above says why")
+    findings = preflight(asked, runs, offline=offline)
+    if as_json:
+        print(to_json(str(recipe), findings))
+    else:
+        show_table(f"{recipe}: run {asked.name}, {asked.backend} backend", findings)
+    return exit_code(findings)

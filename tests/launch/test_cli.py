@@ -62,8 +62,8 @@ def test_show_names_the_origin_of_every_value(longrl: Longrl) -> None:
     assert "default" in line["loss.kl_coef"]
 
 
-def test_check_passes_the_shipped_recipe(longrl: Longrl) -> None:
-    code, out, _ = longrl("check", LAB, "--set", "data.options.rows=5")
+def test_check_passes_the_shipped_recipe(longrl: Longrl, tmp_path: Path) -> None:
+    code, out, _ = longrl("check", LAB, "--set", "data.options.rows=5", "--runs", str(tmp_path))
     assert code == 0
     assert "5 rows: 5 ok" in out
     assert "2.000" in out
@@ -88,7 +88,7 @@ def test_a_wrong_setting_ends_with_a_remedy_and_no_traceback(
 ) -> None:
     code, out, err = longrl("check", LAB, "--set", override)
     assert code == 2, out + err
-    assert expected in err
+    assert expected in out + err
     assert "Traceback" not in err
 
 
@@ -107,8 +107,8 @@ def test_a_broken_file_ends_with_its_line(
     path = write(tmp_path / "rows.jsonl", lines)
     code, out, err = longrl("check", LAB, "--set", f"data.train={path}")
     assert code == 2, out + err
-    assert expected in err
-    assert "rows.jsonl" in err
+    assert expected in out
+    assert "rows.jsonl" in out
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_bad_row_is_counted_named_and_refused_by_training(
     bad = rows(1, id="bad", **changes)
     path = write(tmp_path / "rows.jsonl", [*rows(3), *bad])
     code, out, err = longrl("check", LAB, "--set", f"data.train={path}")
-    assert code == 1, out + err
+    assert code == 2, out + err
     assert "4 rows: 3 ok" in out
     assert expected in out
     code, out, err = longrl(

@@ -1,0 +1,1 @@
+"""What `longrl check` looks at, one file an area."""
