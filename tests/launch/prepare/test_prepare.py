@@ -15,6 +15,8 @@ from slime_ext.errors import ExplainedError
 from tests.fakes.hub import FakeHub
 
 Prepare = Callable[..., subprocess.CompletedProcess[str]]
+NO_DATA = ("--set", "data.train=builtin:lab", "--set", "data.eval=builtin:lab")
+"""Spares the cases about the model seconds of `datasets`."""
 
 
 def test_model_and_data_are_fetched_once(prepare: Prepare, hub: FakeHub, tmp_path: Path) -> None:
@@ -49,10 +51,10 @@ def test_offline_the_cache_of_datasets_serves(
 
 
 def test_an_interrupted_model_goes_on(prepare: Prepare, hub: FakeHub, tmp_path: Path) -> None:
-    assert prepare().returncode == 0
+    assert prepare(*NO_DATA).returncode == 0
     (tmp_path / "model" / "tokenizer.json").unlink()
     hub.log.clear()
-    assert prepare().returncode == 0
+    assert prepare(*NO_DATA).returncode == 0
     assert hub.fetched() == ["tokenizer.json"]
 
 
@@ -60,32 +62,46 @@ def test_an_interrupted_model_goes_on(prepare: Prepare, hub: FakeHub, tmp_path: 
     ("case", "message"),
     [
         ("gated", "model owner/model: its owners want to be asked first"),
-        ("unknown model", "model owner/model: the hub knows no such repository"),
-        ("unknown data", "data set THU-KEG/LongTraceRL: the hub knows no such repository"),
+        ("unknown", "model owner/model: the hub knows no such repository"),
         ("no weights", "still lacks model.safetensors"),
-        ("no network", "data set THU-KEG/LongTraceRL: no connection to http"),
-        ("offline", "data set THU-KEG/LongTraceRL: HF_HUB_OFFLINE is set"),
+        ("offline", "model owner/model: HF_HUB_OFFLINE is set"),
     ],
 )
-def test_what_goes_wrong_is_explained(
+def test_a_model_that_cannot_be_had_is_explained(
+    case: str, message: str, prepare: Prepare, hub: FakeHub
+) -> None:
+    if case == "gated":
+        hub.gated.add("models/owner/model")
+    elif case == "unknown":
+        del hub.repositories["models/owner/model"]
+    elif case == "no weights":
+        del hub.repositories["models/owner/model"]["model.safetensors"]
+    result = prepare(*NO_DATA, HF_HUB_OFFLINE=str(int(case == "offline")))
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [
+        ("unknown", "data set THU-KEG/LongTraceRL: the hub knows no such repository"),
+        ("no network", "data set THU-KEG/LongTraceRL: no connection to http"),
+    ],
+)
+def test_data_that_cannot_be_had_is_explained(
     case: str, message: str, prepare: Prepare, hub: FakeHub
 ) -> None:
     environment = {}
-    if case == "gated":
-        hub.gated.add("models/owner/model")
-    elif case == "unknown model":
-        del hub.repositories["models/owner/model"]
-    elif case == "unknown data":
+    if case == "unknown":
         del hub.repositories["datasets/THU-KEG/LongTraceRL"]
-    elif case == "no weights":
-        del hub.repositories["models/owner/model"]["model.safetensors"]
-    elif case == "no network":
-        environment["HF_ENDPOINT"] = "http://127.0.0.1:9"
     else:
-        environment["HF_HUB_OFFLINE"] = "1"
+        # Nothing answers on the discard port.
+        environment["HF_ENDPOINT"] = "http://127.0.0.1:9"
     result = prepare(**environment)
     assert result.returncode == 2
     assert message in result.stderr
+    assert "LONGRL_HUB_FOLDER" in result.stderr or case == "unknown"
     assert "Traceback" not in result.stderr
 
 
