@@ -18,6 +18,7 @@ from launch.preflight.judge import check_judge
 from launch.preflight.machine import check_machine
 from launch.preflight.model import check_model
 from launch.preflight.paths import check_paths
+from launch.preflight.plan import check_plan
 from launch.preflight.resume import check_resume
 from launch.preflight.runner import Check, run_checks
 from launch.preflight.signal import check_signal
@@ -36,6 +37,7 @@ CHECKS = (
     Check("model", check_model, MINUTE),
     Check("template", check_template, 5 * MINUTE),
     Check("arguments", check_arguments, MINUTE, cluster_only=True),
+    Check("plan", check_plan, 5 * MINUTE, cluster_only=True),
     Check("resume", check_resume, MINUTE),
     Check("disk", check_disk, MINUTE),
     Check("signal", check_signal, MINUTE),

@@ -1,36 +1,29 @@
 """Whether the checkpoints of the run fit on its disk.
 
 One design choice: a save is written beside the ones that are kept before the oldest goes, so one
-more than checkpoint.keep must fit.
+more than checkpoint.keep must fit, and the exported model.
 """
 
 from __future__ import annotations
 
 import shutil
 
+from launch.plan.storage import disk
 from launch.preflight.context import Context
 from launch.preflight.finding import Area, Finding
 from launch.preflight.paths import existing
 from slime_ext.recipe.schema import Recipe
 from slime_ext.weights.count import count_parameters
 
-CLUSTER_BYTES, EMBEDDED_BYTES = 14, 12
-"""Bytes a parameter of one save: bf16 weights with fp32 master copy and two moments under
-Megatron's mixed precision; fp32 weights and two moments in the embedded trainer."""
-HF_BYTES = {True: 2, False: 4}
-"""Of the exported model, by whether the run is the cluster's."""
+EMBEDDED_SAVE, EMBEDDED_WEIGHTS = 12, 4
+"""Bytes a parameter of the embedded trainer: fp32 weights with both moments; the weights alone."""
 
 
 def check_disk(recipe: Recipe, context: Context) -> list[Finding]:
     """Free space where the run folder lies, against one save and against all that are kept."""
     area = Area("disk")
-    parameters = count_parameters(context.shape).total
-    save = parameters * (CLUSTER_BYTES if context.cluster else EMBEDDED_BYTES)
-    kept = (recipe.checkpoint.keep + 1) * save + parameters * HF_BYTES[context.cluster]
-    needs = (
-        f"a save takes {_gb(save)}, {recipe.checkpoint.keep} kept, one being written and the "
-        f"exported model {_gb(kept)}"
-    )
+    save, kept = _needs(recipe, context)
+    needs = f"a save takes {_gb(save)}, saves and export at one time {_gb(kept)}"
     here = existing(context.runs)
     if context.offline and context.cluster:
         area.skip("space", f"{needs}; the cluster's disk was not looked at")
@@ -44,6 +37,16 @@ def check_disk(recipe: Recipe, context: Context) -> list[Finding]:
     else:
         area.ok("space", said)
     return area.findings
+
+
+def _needs(recipe: Recipe, context: Context) -> tuple[float, float]:
+    """Bytes of one save, and of the most that lies on the disk at one time."""
+    if context.cluster:
+        plan = disk(recipe, context.shape)
+        return plan.save, plan.peak
+    parameters = count_parameters(context.shape).total
+    save = EMBEDDED_SAVE * parameters
+    return save, (recipe.checkpoint.keep + 1) * save + EMBEDDED_WEIGHTS * parameters
 
 
 def _gb(size: float) -> str:

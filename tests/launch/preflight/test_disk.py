@@ -20,7 +20,7 @@ Usage = namedtuple("Usage", "total used free")
 def test_one_save_and_all_that_are_kept(
     make: MakeContext, monkeypatch: pytest.MonkeyPatch, saves: float, status: str
 ) -> None:
-    context = make(checkpoint={"keep": 2})
+    context = make(checkpoint={"keep": 2}, rollout={"steps": 200})
     save = 14 * count_parameters(context.shape).total
     monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(0, 0, int(saves * save)))
     assert named(check_disk(context.recipe, context), "space").status == status
