@@ -37,7 +37,6 @@ from launch.script_import.read import Script, ScriptError
 from slime_ext.recipe.errors import explain
 from slime_ext.recipe.schema import Recipe
 
-
 SIZES = ("--num-layers", "--hidden-size", "--ffn-hidden-size", "--rotary-base")
 """By which a shipped model is told where its folder has another name."""
 

@@ -113,7 +113,8 @@ class Variables:
             return " ".join(self.arrays.get(name, []))
         if name in self.values:
             return self.values[name]
-        return self.text(default) if otherwise else "${" + name + "}"
+        unquoted = re.sub(r"[\"']", "", default or "")
+        return self.text(unquoted) if otherwise else "${" + name + "}"
 
     def _arithmetic(self, inside: str, written: str) -> str:
         known = self.text(inside)

@@ -19,6 +19,8 @@ HOSTS = {
 }
 PATCHED_IN = {"use-gated-attention": "switch"}
 """Added to Megatron-LM by the patches that the images of slime apply."""
+ROUTER_LIST = "args_v0.3.1.json"
+"""Both images install router 0.3.2 and both slimes add its flags; one list has them."""
 FORKED_POLICY = "consistent_hashing"
 """A policy of the router that the images install, a fork; the list is the released router's."""
 TYPES = {
@@ -41,7 +43,8 @@ def compact(folder: Path, version: str) -> dict[str, Any]:
     # Where Megatron has a flag too, slime changes its default only.
     of_slime = [arg for arg in slime["args"] if not of_megatron & set(arg["flags"])]
     skipped = set(slime["sglang_server_args_skipped"])
-    for arg in slime["sglang_router_args"]:
+    router = _read(folder / ROUTER_LIST)["sglang_router_args"]
+    for arg in router:
         if "--router-policy" in arg["flags"]:
             arg["choices"] = sorted([*arg["choices"], FORKED_POLICY])
     return {
@@ -56,7 +59,7 @@ def compact(folder: Path, version: str) -> dict[str, Any]:
         ),
         "flags": {
             "slime": _table(of_slime + slime["pre_parsed_args"] + slime["sglang_side_own_args"]),
-            "router": _table(slime["sglang_router_args"]),
+            "router": _table(router),
             "megatron": _table(megatron["args"]) | PATCHED_IN,
             "sglang": _table(
                 [arg for arg in sglang["args"] if arg["dest"] not in skipped], "sglang-"

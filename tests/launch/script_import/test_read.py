@@ -53,6 +53,7 @@ def test_what_only_the_machine_knows_stays_as_written() -> None:
         ('A=("--a" "b c")\npython train.py ${A[@]}', ["--a", "b", "c"]),
         ("N=3\npython train.py --a $((N*2+1)) $((7/2)) $((N-5))", ["--a", "7", "3", "-2"]),
         ("export Y=2\npython train.py --a ${Y} ${Z:-9} ${Z}", ["--a", "2", "9", "${Z}"]),
+        ('python train.py --a ${Z:-"/r"}/x', ["--a", "/r/x"]),
         ("python train.py --a 1 > log 2>&1", ["--a", "1", ">", "log", "2>"]),
         ("python /opt/slime/train_async.py --a 1; echo done", ["--a", "1"]),
         ("cat <<'END'\npython train.py --no\nEND\npython train.py --yes", ["--yes"]),
