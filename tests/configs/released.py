@@ -63,7 +63,6 @@ COMMON: dict[str, Any] = {
     "eval.max_response_tokens": 32000,
     "checkpoint.every": 20,
     "checkpoint.keep": None,
-    "model.rope_scaling": None,
 }
 """`--use-kl-loss` with coefficient 0 is kl_coef 0; max_prompt_tokens follows from the context less
 one; a checkpoint.keep of None keeps all (with one optimiser state)."""
@@ -98,9 +97,9 @@ DEVIATIONS: dict[str, str] = {
 }
 """Of all three recipes."""
 
-OWN_DEVIATIONS: dict[str, dict[str, str]] = {
+ADDED_FLAGS: dict[str, dict[str, str]] = {
     "longtracerl/r1-qwen3-8b": {
-        "model.rope_scaling": "its YaRN reached the engines and not the trainer; now neither",
+        "--custom-model-provider-path": "the model's YaRN reached the engines, not the trainer",
     },
 }
-"""Of one recipe, on top."""
+"""Flags about the model that a script lacks and our command has."""

@@ -164,7 +164,16 @@ STATED: dict[str, dict[str, Any]] = {
         )
         for tail, batches in (("", LONGRLVR_PAPER), ("-released", LONGRLVR_SCRIPT))
     },
-    "eapo/qwen3-14b": EAPO | {"model.hub": "Qwen/Qwen3-14B", "model.family": "qwen3"},
+    "eapo/qwen3-14b": EAPO
+    | {
+        "model.hub": "Qwen/Qwen3-14B",
+        "model.family": "qwen3",
+        "model.rope_scaling": {
+            "rope_type": "yarn",
+            "factor": 4.0,
+            "original_max_position_embeddings": 32768,
+        },
+    },
     "eapo/qwen3-30b-a3b-instruct": EAPO
     | {"model.hub": "Qwen/Qwen3-30B-A3B-Instruct-2507", "model.family": "plain"},
     "eapo/qwen3-30b-a3b-thinking": EAPO

@@ -9,7 +9,9 @@ import pytest
 
 from launch.arguments import slime_arguments
 from launch.models.facts import known_models, shape_for
-from launch.plan.rules import broken_rules
+from launch.plan.plan import make_plan
+from launch.preflight.areas import preflight
+from launch.preflight.finding import exit_code
 from slime_ext.data.hub.names import is_hub, parse_hub
 from slime_ext.recipe.load import load_recipe
 from slime_ext.recipe.places import configs_folder
@@ -96,7 +98,7 @@ def test_training_and_held_out_rows_of_one_set_do_not_overlap(path: Path) -> Non
 
 
 @pytest.mark.parametrize("path", recipe_files(), ids=name_of)
-def test_the_host_takes_it_and_its_layout_can_run(path: Path, tmp_path: Path) -> None:
+def test_the_host_takes_it_and_it_fits(path: Path, tmp_path: Path) -> None:
     recipe = load_recipe(path).recipe
     if recipe.backend != "slime":
         return
@@ -104,11 +106,31 @@ def test_the_host_takes_it_and_its_layout_can_run(path: Path, tmp_path: Path) ->
     assert recipe.model.hub is not None
     assert recipe.model.hub.endswith(f"/{recipe.model.facts}")
     assert recipe.model.path == f"models/{recipe.model.facts}"
-    assert broken_rules(recipe, shape_for(recipe)) == []
+    plan = make_plan(recipe, shape_for(recipe))
+    assert plan.verdict == "fits", plan.binding.sentence()
     groups = slime_arguments(recipe, tmp_path / "run")
     words = [word for group in groups.values() for word in group]
     batch = recipe.rollout.prompts * recipe.rollout.group_size // recipe.rollout.updates
     assert words[words.index("--global-batch-size") + 1] == str(batch)
+
+
+@pytest.mark.parametrize("name", STATED)
+def test_it_passes_check_offline(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LONGRL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    findings = preflight(load(name), tmp_path / "runs", offline=True)
+    assert exit_code(findings) == 0, findings
+
+
+@pytest.mark.parametrize("name", [name for name in STATED if name.startswith("longtracerl/")])
+def test_the_papers_own_host_takes_it_too(name: str, tmp_path: Path) -> None:
+    old = ["slime.version=v0.2.4", f"model.megatron_checkpoint={tmp_path}"]
+    recipe = load(name, *old)
+    assert make_plan(recipe, shape_for(recipe)).verdict == "fits"
+    words = [word for group in slime_arguments(recipe, tmp_path).values() for word in group]
+    assert words[words.index("--ref-load") + 1] == str(tmp_path)
 
 
 @pytest.mark.parametrize("path", SITES, ids=lambda path: path.stem)
