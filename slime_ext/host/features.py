@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import importlib.util
+import sys
 from importlib import metadata
 from types import ModuleType
 from typing import Any
@@ -22,6 +23,16 @@ LOGGING_MODULES = ("slime.utils.logging_utils", "slime.observability.logging_uti
 
 class UnsupportedHostError(ExplainedError, RuntimeError):
     """The installed slime cannot do what the recipe asks; the message names its version."""
+
+
+def require_slime() -> None:
+    """Raise UnsupportedHostError where slime is not installed: its half cannot run on stand-ins."""
+    if not HAVE_SLIME:
+        raise UnsupportedHostError(
+            f"slime is not installed in {sys.prefix}; run this in slime's own image, or put a "
+            "checkout on PYTHONPATH: git clone -b v0.3.1 https://github.com/THUDM/slime (the "
+            "package of that name on PyPI is another project)"
+        )
 
 
 def can_fan_out(sample_type: type[Any] = Sample) -> bool:

@@ -9,6 +9,7 @@ transformers, sglang-router, wandb and megatron-core are the real ones.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -39,6 +40,7 @@ _MEGATRON_NUMBERS: dict[str, int | None] = {
     "lr-decay-iters": None,
     "train-iters": None,
     "num-experts": None,
+    "seed": 1234,
 }
 _MEGATRON_SWITCHES = (
     "fp16",
@@ -56,8 +58,15 @@ _MEGATRON_TEXTS = (
 )
 
 
+@dataclasses.dataclass
 class ServerArgs:
-    """SGLang's table of server flags; slime adds each to its own parser as `--sglang-NAME`."""
+    """SGLang's table of server flags; slime adds each to its own parser as `--sglang-NAME`. Its
+    fields are those that slime reads of an engine from outside."""
+
+    host: str
+    port: int
+    node_rank: int
+    enable_memory_saver: bool
 
     @staticmethod
     def add_cli_args(parser: argparse.ArgumentParser) -> None:

@@ -76,6 +76,8 @@ class Control:
                 "context_length": self._limits.context_length,
                 "skip_tokenizer_init": True,
                 "dp_size": 1,
+                # slime compares it before it takes an engine from outside.
+                "enable_memory_saver": False,
                 "weight_version": self._scheduler.weight_version,
                 "version": "longrl",
             }

@@ -146,6 +146,7 @@ async def test_information_endpoints_answer(client, folder):
         assert info["model_path"] == str(folder)
         assert info["weight_version"] == "3"
         assert info["context_length"] == 512
+        assert info["enable_memory_saver"] is False
     workers = (await client.get("/workers")).json()["workers"]
     assert [worker["url"] for worker in workers] == ["http://engine:1"]
 
