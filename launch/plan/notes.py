@@ -97,7 +97,9 @@ def _rough(recipe: Recipe, shape: ModelShape) -> list[str]:
 
 def _preemption(plan: Plan) -> str:
     time = plan.duration
+    lost = time.expected_loss_s
+    stated = f"{lost / 60:.0f} minutes" if lost < 7200 else f"{lost / 3600:.1f} hours"
     return (
-        f"a preemption loses {time.expected_loss_s / 60:.0f} minutes of work on average: half of "
+        f"a preemption loses {stated} of work on average: half of "
         f"checkpoint.every = {time.save_every} steps of {time.step_s:.0f} s"
     )

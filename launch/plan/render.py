@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from launch.plan.engine import GIB
 from launch.plan.plan import Plan
@@ -43,13 +43,14 @@ def show_plan(console: Console, plan: Plan, notes: Sequence[str], remedies: Sequ
 def show_search(console: Console, found: Sequence[Candidate], context_tokens: int) -> None:
     """Print the layouts that fit, best first."""
     title = f"layouts that fit at {context_tokens:,} tokens, best first (estimates)"
-    table = Table("TP", "PP", "CP", "EP", "DP", "engine GPUs", "peak GiB", "GPUs idle", "KB sent",
-                  "responses under way", "verdict", title=title)  # fmt: skip
+    sizes = ("TP", "PP", "CP", "EP", "DP", "engine GPUs")
+    judged = ("peak GiB", "GPUs idle", "KB sent", "responses under way", "verdict")
+    table = _table(title, *sizes, *judged)
     for one in found[:SHOWN]:
         layout, engine = one.layout, one.plan.engine
-        sizes = (layout.tp, layout.pp, layout.cp, layout.ep, layout.dp, engine.gpus)
+        groups = (layout.tp, layout.pp, layout.cp, layout.ep, layout.dp, engine.gpus)
         table.add_row(
-            *(str(size) for size in sizes),
+            *(str(size) for size in groups),
             _gib(one.plan.peak),
             f"{one.idle:.0%}",
             f"{one.traffic.total / 1e3:.1f}",
@@ -62,13 +63,18 @@ def show_search(console: Console, found: Sequence[Candidate], context_tokens: in
         console.print(f"and {len(found) - SHOWN} more; --json lists all")
 
 
+def _table(title: str, *columns: str) -> Table:
+    """A table at least as wide as its title, which is no markup."""
+    return Table(*columns, title=Text(title), title_justify="left", min_width=len(title))
+
+
 def _gib(size: float) -> str:
     return f"{size / GIB:.2f}"
 
 
 def _stages(plan: Plan, at: str) -> Table:
     names = [f"stage {stage.stage}" for stage in plan.stages]
-    table = Table("GiB on one GPU", *names, title=f"trainer, estimates {at}")
+    table = _table(f"trainer, estimates {at}", "GiB on one GPU", *names)
     stages = plan.stages
     rows = {
         "parameters (billions)": [
@@ -91,8 +97,9 @@ def _stages(plan: Plan, at: str) -> Table:
 def _log_probs(plan: Plan, at: str) -> Table:
     memory = plan.log_probs
     chunk = f"chunks of {memory.chunk:,}" if memory.chunk else "in chunks"
-    table = Table("GiB", "all rows at once", chunk, title=f"log-probs, last stage, {at}")
-    table.add_row("logits in bf16, in fp32", _gib(memory.logits_bf16), _gib(memory.logits_fp32))
+    table = _table(f"log-probs, last stage, {at}", "GiB", "all rows at once", chunk)
+    table.add_row("logits in bf16", *2 * [_gib(memory.logits_bf16)])
+    table.add_row("logits in fp32", *2 * [_gib(memory.logits_fp32)])
     table.add_row("training pass", _gib(memory.train_whole), _gib(memory.train_chunked))
     passes = f"passes without gradients ({memory.no_grad_passes} a step)"
     table.add_row(passes, _gib(memory.no_grad_whole), _gib(memory.no_grad_chunked))
@@ -103,7 +110,7 @@ def _log_probs(plan: Plan, at: str) -> Table:
 def _engine(plan: Plan, at: str) -> Table:
     engine = plan.engine
     title = f"{engine.engines} SGLang engines of {engine.gpus} GPUs, estimates {at}"
-    table = Table("one engine", "", title=title)
+    table = _table(title, "one engine", "")
     table.add_row("weights a GPU", f"{_gib(engine.weights_per_gpu)} GiB")
     kept = f"{engine.kv_bytes_per_token:,} bytes"
     if engine.kv_bytes_per_token_held != engine.kv_bytes_per_token:
@@ -122,7 +129,7 @@ def _engine(plan: Plan, at: str) -> Table:
 
 def _storage(plan: Plan) -> Table:
     host, disk = plan.host_memory, plan.disk
-    table = Table("", "GB", title="host memory of a node, and disk")
+    table = _table("host memory of a node, and disk", "", "GB")
     table.add_row("copies of the weights", f"{host.weight_copies / 1e9:.1f}")
     table.add_row("offloaded", f"{host.offloaded / 1e9:.1f}")
     table.add_row("a checkpoint while it is saved", f"{host.saving / 1e9:.1f}")
@@ -135,7 +142,7 @@ def _storage(plan: Plan) -> Table:
 
 def _time(plan: Plan) -> Table:
     time = plan.duration
-    table = Table("", "", title=escape(f"time, from {time.source}"))
+    table = _table(f"time, from {time.source}", "", "")
     table.add_row("steps", f"{time.steps:,}")
     table.add_row("samples", f"{time.samples:,} ({time.samples_per_step:,} a step)")
     lengths = f"{time.prompt_tokens:,.0f} prompt + {time.response_tokens:,.0f} response"
@@ -143,6 +150,9 @@ def _time(plan: Plan) -> Table:
     table.add_row("tokens a step", f"{time.tokens_per_step:,.0f}")
     parts = f"{time.rollout_s:,.0f} s rollout + {time.train_s:,.0f} s training"
     table.add_row("a step", parts)
+    speed = f"{time.train_tokens_per_gpu_s:,.0f} tokens a GPU and second"
+    work = f"{time.flops_per_token / 1e9:,.0f} GFLOP each, {time.train_flops_per_gpu_s / 1e12:,.0f}"
+    table.add_row("training speed", f"{speed}, {work} TFLOPS")
     table.add_row("the run", f"{time.hours:,.1f} hours, {time.gpu_hours:,.0f} GPU-hours")
     served = f"{plan.judge_gpus} for a judge, {plan.reward_model_gpus} for a reward model"
     table.add_row("GPUs", f"{time.gpus} ({served})")
@@ -150,7 +160,7 @@ def _time(plan: Plan) -> Table:
 
 
 def _limits(plan: Plan, at: str) -> Table:
-    table = Table("limit", "need GiB", "of GiB", "most of it", "verdict", title=f"limits {at}")
+    table = _table(f"limits {at}", "limit", "need GiB", "of GiB", "most of it", "verdict")
     for limit in plan.limits:
         table.add_row(limit.name, _gib(limit.need), _gib(limit.have), limit.binding, limit.verdict)
     return table

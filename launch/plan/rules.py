@@ -115,7 +115,19 @@ def _gpu_rules(recipe: Recipe, layout: Layout) -> list[str]:
             f"{cut}{stated} does not use the {layout.train_gpus} GPUs of training; tp x pp x cp "
             f"may be {_divisors(layout.train_gpus, 256)}, and parallel.dp is best left out"
         )
-    if not layout.colocate and layout.train_gpus + layout.rollout_gpus > gpus:
+    node = recipe.cluster.gpus_per_node
+    if layout.train_gpus > node and layout.train_gpus % node:
+        rules.append(
+            f"{layout.train_gpus} GPUs train, which is no multiple of cluster.gpus_per_node = "
+            f"{node}; change parallel.dp or cluster.rollout_gpus"
+        )
+    settled = recipe.parallel.dp is not None or recipe.cluster.rollout_gpus is not None
+    if not layout.colocate and not settled:
+        rules.append(
+            "training and rollout do not share GPUs (cluster.colocate = false); write "
+            "cluster.rollout_gpus or parallel.dp"
+        )
+    elif not layout.colocate and layout.train_gpus + layout.rollout_gpus > gpus:
         rules.append(
             f"training takes {layout.train_gpus} and rollout {layout.rollout_gpus} GPUs, the "
             f"cluster has {gpus}; lower cluster.rollout_gpus or parallel.dp, or set "

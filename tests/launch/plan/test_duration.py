@@ -7,6 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from launch.plan.flops import forward_flops, training_flops
 from launch.plan.observed import RunRecordsError, observe
 from launch.plan.plan import make_plan
 from tests.launch.plan.made import made, shape_of
@@ -87,3 +88,23 @@ def test_a_run_that_says_nothing_is_refused(tmp_path: Path, rows: list[dict[str,
 def test_a_folder_without_records_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RunRecordsError, match="holds 0 steps"):
         observe(tmp_path)
+
+
+@pytest.mark.parametrize(("model", "active"), [("4b", 4.02e9), ("8b", 7.57e9), ("30b", 3.04e9)])
+def test_operations_of_a_short_forward_pass_are_two_a_parameter(model: str, active: float) -> None:
+    # 8B: 8.19e9 less an embedding that is looked up; 30B-A3B: 3.35e9 active, less the same.
+    assert forward_flops(shape_of(model), 0) == pytest.approx(2 * active, rel=0.01)
+
+
+def test_attention_rules_a_long_sample() -> None:
+    short, long = (forward_flops(shape_of("4b"), tokens) for tokens in (1000, 144_000))
+    # 36 layers, 32 heads of 128: two operations for scores and two for values, half masked.
+    assert long - short == 2 * 143_000 * 36 * 32 * 128
+    assert training_flops(shape_of("4b"), 144_000, True) == 4 * long
+    assert training_flops(shape_of("4b"), 144_000, False) == 3 * long
+
+
+def test_the_stated_speed_is_shown_as_work_of_a_gpu() -> None:
+    time = make_plan(made(**PLAN, loss__kl_coef=0.001), shape_of("4b")).duration
+    assert time.train_tokens_per_gpu_s == pytest.approx(1000.0)
+    assert time.train_flops_per_gpu_s == pytest.approx(1000 * time.flops_per_token)

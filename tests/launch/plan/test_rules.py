@@ -36,6 +36,9 @@ from tests.launch.plan.made import made, shape_of
          "16 responses of an update are fewer than the 32 data parallel ranks"),
         ("4b", {"cluster__colocate": False, "parallel__dp": 1, "cluster__rollout_gpus": 8},
          "training takes 32 and rollout 8 GPUs, the cluster has 32"),
+        ("4b", {"cluster__colocate": False}, "write cluster.rollout_gpus or parallel.dp"),
+        ("4b", {"cluster__colocate": False, "cluster__rollout_gpus": 20, "parallel__pp": 1,
+                "parallel__cp": 1, "engine__gpus": 4}, "12 GPUs train, which is no multiple"),
         ("4b", {"slime__version": "v0.2.4", "rollout__prompts": 9, "parallel__cp": 1,
                 "parallel__pp": 1, "parallel__tp": 2},
          "are no multiple of the 16 data parallel ranks"),
@@ -70,7 +73,6 @@ def test_data_parallel_takes_what_is_left() -> None:
     [
         ({"cluster__rollout_gpus": 16}, 16, 16, 2),
         ({"parallel__dp": 3}, 24, 8, 3),
-        ({}, 8, 24, 1),
     ],
 )
 def test_gpus_of_training_and_rollout_apart(
