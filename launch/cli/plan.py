@@ -50,7 +50,7 @@ def plan(
         loaded = at_context(loaded, context)
     shape = shape_for(loaded)
     if loaded.backend == "embedded":
-        return _embedded(loaded, shape)
+        return _embedded(loaded, shape, json)
     if search:
         return _search(loaded, shape, json)
     made = make_plan(loaded, shape, run)
@@ -69,8 +69,11 @@ def _exit_code(made: Plan) -> int:
     return EXIT_CODE[made.verdict]
 
 
-def _embedded(recipe: Recipe, shape: ModelShape) -> int:
+def _embedded(recipe: Recipe, shape: ModelShape, json: bool) -> int:
     total = count_parameters(shape).total
+    if json:
+        _print_json({"name": recipe.name, "backend": recipe.backend, "parameters": total})
+        return 0
     print(
         f"{recipe.name} trains on this machine (backend = embedded): {total:,} parameters, about "
         f"{18 * total / 1e6:,.0f} MB of weights, gradients and optimiser state. The plan is for "

@@ -123,6 +123,11 @@ def make_plan(recipe: Recipe, shape: ModelShape, run: Path | None = None) -> Pla
 
 
 def at_context(recipe: Recipe, tokens: int) -> Recipe:
-    """The recipe as if `rollout.context_tokens` were `tokens`; for planning only."""
+    """The recipe as if `rollout.context_tokens` were `tokens`; for planning only.
+
+    Raises PlanError for less than one token.
+    """
+    if tokens < 1:
+        raise PlanError(f"--context {tokens} is no length; write a number of tokens, e.g. 131072")
     rollout = recipe.rollout.model_copy(update={"context_tokens": tokens})
     return recipe.model_copy(update={"rollout": rollout})

@@ -43,8 +43,8 @@ def show_plan(console: Console, plan: Plan, notes: Sequence[str], remedies: Sequ
 def show_search(console: Console, found: Sequence[Candidate], context_tokens: int) -> None:
     """Print the layouts that fit, best first."""
     title = f"layouts that fit at {context_tokens:,} tokens, best first (estimates)"
-    sizes = ("TP", "PP", "CP", "EP", "DP", "engine GPUs")
-    judged = ("peak GiB", "GPUs idle", "KB sent", "responses under way", "verdict")
+    sizes = ("TP", "PP", "CP", "EP", "DP", "engine")
+    judged = ("peak GiB", "idle", "KB sent", "under way", "verdict")
     table = _table(title, *sizes, *judged)
     for one in found[:SHOWN]:
         layout, engine = one.layout, one.plan.engine
@@ -58,7 +58,10 @@ def show_search(console: Console, found: Sequence[Candidate], context_tokens: in
             one.plan.verdict,
         )
     console.print(table)
-    console.print("KB sent: forward pass, a token and layer, all parallel groups together")
+    console.print(
+        "engine: its GPUs; idle: share of training time; KB sent: forward, a token and layer, all "
+        "parallel groups; under way: full-length responses of a step"
+    )
     if len(found) > SHOWN:
         console.print(f"and {len(found) - SHOWN} more; --json lists all")
 

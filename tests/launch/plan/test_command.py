@@ -9,7 +9,7 @@ import pytest
 
 from launch.cli.plan import plan
 from launch.models.facts import shape_for
-from launch.plan.plan import make_plan
+from launch.plan.plan import PlanError, make_plan
 from launch.plan.rules import LayoutError
 from slime_ext.recipe.load import load_recipe
 from tests.launch.recipes import DENSE
@@ -99,3 +99,10 @@ def test_an_embedded_recipe_gets_its_parameter_count(
 ) -> None:
     assert plan(LAB) == 0
     assert "108,416 parameters" in capsys.readouterr().out
+    assert plan(LAB, json=True) == 0
+    assert json.loads(capsys.readouterr().out)["parameters"] == 108_416
+
+
+def test_no_length_is_no_context(recipe: Path) -> None:
+    with pytest.raises(PlanError, match="--context 0 is no length"):
+        plan(recipe, context=0)
