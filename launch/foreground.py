@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from launch.argument_groups.sampling import write_hook_config
-from launch.argument_groups.tracking import environment
 from launch.arguments import command_line, slime_arguments
 from launch.flags.check import split
+from launch.slurm.environment import environment
 from slime_ext.embedded.builtin import resolve, write_data
 from slime_ext.errors import ExplainedError
 from slime_ext.metrics.records import ATTEMPT_VARIABLE
@@ -49,7 +49,7 @@ def train_in_foreground(asked: Recipe, root: Path, fresh: bool) -> int:
     write_data(asked, recipe)
     write_recipe(folder, recipe)
     write_hook_config(folder.path)
-    variables = environment(recipe, folder.path)
+    variables = {one.name: one.value for one in environment(recipe, folder.path)}
     if "PYTHONPATH" in os.environ:
         variables["PYTHONPATH"] += f":{os.environ['PYTHONPATH']}"
     child = subprocess.Popen(
@@ -64,7 +64,7 @@ def train_in_foreground(asked: Recipe, root: Path, fresh: bool) -> int:
 
 def shown(recipe: Recipe, run: Path) -> str:
     """The command as text that a shell takes: variables, program, one flag a line."""
-    variables = environment(recipe, run.absolute())
+    variables = {one.name: one.value for one in environment(recipe, run.absolute())}
     program = command_line(recipe, run)[:2]
     lines = [
         f"env {shlex.join(f'{name}={value}' for name, value in variables.items())}",

@@ -38,17 +38,21 @@ def tracking_group(recipe: Recipe, run: Path) -> list[str]:
     )
 
 
-def environment(recipe: Recipe, run: Path) -> dict[str, str]:
-    """Variables of every process of the run, none of them secret.
+def tracking_variables(recipe: Recipe, run: Path) -> dict[str, str]:
+    """Variables that every process of the run needs beside those flags, none of them secret."""
+    variables = {}
+    if recipe.track.tensorboard:
+        variables["TENSORBOARD_DIR"] = str(run / "tensorboard")
+    if recipe.track.wandb != "off" and recipe.track.host is not None:
+        variables["WANDB_BASE_URL"] = recipe.track.host
+    return variables
 
-    PYTHONPATH holds the folders of Megatron-LM and slime only; LongRL itself is installed.
-    """
-    variables = {
+
+def environment(recipe: Recipe, run: Path) -> dict[str, str]:
+    """The least that slime needs to start here, for a process beside the run (an evaluation); the
+    run's own variables are in `launch/slurm/environment.py`."""
+    host = {
         "PYTHONPATH": f"{recipe.slime.path}:{recipe.slime.megatron_path}",
         "CUDA_DEVICE_MAX_CONNECTIONS": "1",
     }
-    if recipe.track.tensorboard:
-        variables["TENSORBOARD_DIR"] = str(run / "tensorboard")
-    if recipe.track.host is not None:
-        variables["WANDB_BASE_URL"] = recipe.track.host
-    return variables | recipe.cluster.environment
+    return host | tracking_variables(recipe, run) | recipe.cluster.environment

@@ -6,6 +6,7 @@ ran can be read afterwards; no key is ever part of it.
 
 from __future__ import annotations
 
+from launch.argument_groups.sampling import write_hook_config
 from launch.arguments import command_line
 from launch.slurm.environment import environment
 from slime_ext.metrics.records import ATTEMPT_VARIABLE
@@ -14,8 +15,9 @@ from slime_ext.recipe.schema import Recipe
 
 
 def training_command(recipe: Recipe, folder: RunFolder, attempt: int) -> list[str]:
-    """`python train.py` of the host with every flag of the recipe."""
+    """`python train.py` of the host with every flag of the recipe, and the file it names."""
     command = command_line(recipe, folder.path)
+    write_hook_config(folder.path)
     folder.write_json(folder.path / "attempts" / str(attempt) / "command.json", command)
     return command
 

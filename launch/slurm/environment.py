@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from launch.argument_groups.tracking import tracking_variables
 from slime_ext.errors import ExplainedError
 from slime_ext.recipe.schema import Recipe
 
@@ -40,6 +41,8 @@ def environment(recipe: Recipe, run: Path) -> list[Variable]:
     table |= _always(run)
     if recipe.backend == "slime":
         table |= _host(recipe) | _engines(recipe)
+        for name, value in tracking_variables(recipe, run).items():
+            table[name] = (value, "the section [track] of the recipe")
         if recipe.cluster.interface:
             table |= _fabric(recipe.cluster.interface)
     if recipe.track.wandb != "off":

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from launch.argument_groups.tracking import environment
+from launch.argument_groups.tracking import tracking_variables
 from launch.argument_groups.words import CannotExpressError
 from launch.arguments import command_line, slime_arguments
 from launch.flags.check import FlagError, check_flags, split
@@ -204,8 +204,8 @@ def test_no_key_and_no_address_of_one_is_on_the_command_line(
     assert "secret" not in argv
     assert "key" not in argv.replace("-key ", " ").lower()
     assert "wandb.example" not in argv
-    assert environment(recipe, RUN)["WANDB_BASE_URL"] == "https://wandb.example"
-    assert "secret" not in " ".join(environment(recipe, RUN).values())
+    assert tracking_variables(recipe, RUN)["WANDB_BASE_URL"] == "https://wandb.example"
+    assert "secret" not in " ".join(tracking_variables(recipe, RUN).values())
 
 
 @pytest.mark.parametrize(
