@@ -28,6 +28,7 @@ from launch.preflight.versions.check import check_versions
 from slime_ext.data.hub.names import is_hub, parse_hub
 from slime_ext.data.hub.stored import prepared_file, read_manifest
 from slime_ext.errors import ExplainedError
+from slime_ext.recipe.load import dump_recipe
 from slime_ext.recipe.schema import Recipe
 
 MINUTE, HOUR = 60.0, 3600.0
@@ -36,10 +37,10 @@ CHECKS = (
     Check("paths", check_paths, MINUTE),
     Check("model", check_model, MINUTE),
     Check("template", check_template, 5 * MINUTE),
-    Check("arguments", check_arguments, MINUTE, cluster_only=True),
-    Check("plan", check_plan, 5 * MINUTE, cluster_only=True),
+    Check("arguments", check_arguments, MINUTE, cluster_only=True, needs_shape=True),
+    Check("plan", check_plan, 5 * MINUTE, cluster_only=True, needs_shape=True),
     Check("resume", check_resume, MINUTE),
-    Check("disk", check_disk, MINUTE),
+    Check("disk", check_disk, MINUTE, needs_shape=True),
     Check("signal", check_signal, MINUTE),
     Check("machine", check_machine, MINUTE, cluster_only=True),
     Check("versions", check_versions, 15 * MINUTE, cluster_only=True),
@@ -61,16 +62,16 @@ def preflight(asked: Recipe, runs: Path, *, offline: bool = False) -> list[Findi
             if not offline or not isinstance(error, OSError | ModuleNotFoundError):
                 return [Finding("recipe", "files", "fail", str(error))]
             recipe = asked
-        return run_checks(CHECKS, recipe, Context(recipe, runs, offline))
+        return run_checks(CHECKS, recipe, Context(recipe, asked, runs, offline))
 
 
 def on_disk(asked: Recipe, scratch: Path) -> Recipe:
     """The recipe with real files in place of `builtin:` (made in `scratch`) and `hub:` names.
 
-    For the cluster's backend a set that is not prepared keeps its name. Raises what the embedded
-    backend's resolution raises.
+    For the cluster's backend a set that is not prepared keeps its name, so that what is absent is
+    looked at by `check_paths`. Raises what the embedded backend's resolution raises.
     """
-    if asked.backend == "embedded":
+    if asked.backend == "embedded" or "builtin:" in dump_recipe(asked):
         from slime_ext.embedded.builtin import resolve, write_data
 
         resolved = resolve(asked, scratch)

@@ -19,9 +19,10 @@ from slime_ext.weights.shape import ModelShape
 
 @dataclass
 class Context:
-    """One call of `longrl check`; `recipe` names real files instead of `builtin:`."""
+    """One call of `longrl check`; `recipe` is `asked` with real files for `builtin:` and `hub:`."""
 
     recipe: Recipe
+    asked: Recipe
     runs: Path
     offline: bool = False
     interpreter: str | None = None
@@ -72,6 +73,12 @@ class Context:
         from launch.models.facts import shape_for
 
         return shape_for(self.recipe)
+
+    @property
+    def shape_known(self) -> bool:
+        """Whether folder, facts or package say how large the model is."""
+        model = self.recipe.model
+        return bool(self.model or model.facts or model.path.startswith("builtin:"))
 
     @property
     def missing_data(self) -> list[str]:

@@ -75,11 +75,14 @@ def _ports(recipe: Recipe, area: Area) -> None:
 def _open_files(area: Area) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= soft < OPEN_FILES:
-        raised = "ulimit -n " + (str(OPEN_FILES) if hard < 0 or hard >= OPEN_FILES else str(hard))
+        may_rise = hard < 0 or hard >= OPEN_FILES
         area.warn(
             "open files",
             f"at most {soft} a process; engines, router and Ray want {OPEN_FILES}",
-            f"type: {raised} (in the script that starts Ray)",
+            f"type ulimit -n {OPEN_FILES} in the script that starts Ray"
+            if may_rise
+            else f"the hard limit is {hard}: start the container with --ulimit "
+            f"nofile={OPEN_FILES}, or ask the site to raise it",
         )
     else:
         area.ok("open files", f"at most {'unlimited' if soft < 0 else soft} a process")

@@ -15,7 +15,7 @@ from launch.preflight.finding import Area, Finding
 from slime_ext.recipe.schema import Recipe
 
 _RISKY = re.compile(r"[\s$`\"'\\;&|<>*?]")
-"""Ray joins the job's command to one string and a shell splits it again."""
+"""Ours are quoted; a module file, a container's mount or a converter of the host may not be."""
 
 
 def check_paths(recipe: Recipe, context: Context) -> list[Finding]:
@@ -126,10 +126,10 @@ def _characters(recipe: Recipe, context: Context, area: Area) -> None:
     }
     risky = [f"{key} = {path!r}" for key, path in paths.items() if _RISKY.search(path)]
     if risky:
-        area.fail(
+        area.warn(
             "characters",
             f"white space or a character of the shell in {', '.join(risky)}",
-            "the job's command passes through a shell on its way: rename, or link to, a folder "
+            "scripts of the host and of the site may take it apart: rename, or link to, a folder "
             "whose path has letters, digits, '/', '.', '_' and '-' only",
         )
     on_path = [key for key in ("slime.path", "slime.megatron_path") if ":" in paths[key]]

@@ -9,14 +9,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from launch.job.resume import MARKER, incomplete, iteration_of
 from launch.preflight.context import Context
 from launch.preflight.finding import Area, Finding
-from slime_ext.metrics.run_folder import RunFolder
+from slime_ext.errors import ExplainedError
+from slime_ext.metrics.run_folder import RunFolder, RunFolderError, check_run
 from slime_ext.recipe.schema import Recipe
-
-MARKER = "latest_checkpointed_iteration.txt"
-COMPLETE = ("common.pt", "metadata.json", ".metadata")
-"""Files of a torch_dist checkpoint; `.metadata` is written when all shards are."""
 
 
 def check_resume(recipe: Recipe, context: Context) -> list[Finding]:
@@ -32,16 +30,46 @@ def check_resume(recipe: Recipe, context: Context) -> list[Finding]:
             f"{folder.path} holds a finished run; a new one needs --fresh or another name",
         )
     else:
+        _same_recipe(context, area)
         _checkpoints(folder, area)
         if context.cluster:
             _data_source(folder, area)
     return area.findings
 
 
+def _same_recipe(context: Context, area: Area) -> None:
+    """A run goes on only with the recipe it was started with, but for keys that may change."""
+    if not context.folder.recipe.is_file():
+        return
+    # The run folder holds the recipe as it was submitted, or with its paths made absolute.
+    changed: RunFolderError | None = None
+    for recipe in (context.asked, _resolved(context)):
+        try:
+            check_run(context.runs, recipe, fresh=False)
+        except RunFolderError as error:
+            changed = error
+        else:
+            area.ok("recipe", f"the one {context.folder.path} was started with")
+            return
+    head, *keys, remedy = str(changed).splitlines()
+    area.fail("recipe", head.rstrip(":"), remedy, keys)
+
+
+def _resolved(context: Context) -> Recipe:
+    """The recipe with the paths a run on this machine would store."""
+    from slime_ext.embedded.builtin import resolve
+
+    try:
+        return resolve(context.asked, context.folder.path.absolute())
+    except (ExplainedError, OSError):
+        return context.asked  # what is absent has a finding of its own
+
+
 def _checkpoints(folder: RunFolder, area: Area) -> None:
     root = folder.checkpoints
     there = iterations(root)
-    complete = [number for number in there if is_complete(root / _name(number))]
+    faults = {number: incomplete(root / _name(number)) for number in there}
+    complete = [number for number in there if faults[number] is None]
     marked = marked_iteration(root)
     if not there and marked is None:
         area.ok("run", f"{folder.path} holds no checkpoint yet: the run starts at step 0")
@@ -53,7 +81,7 @@ def _checkpoints(folder: RunFolder, area: Area) -> None:
             _write_marker(root, complete),
         )
     elif marked not in complete:
-        state = "is incomplete" if marked in there else "is gone"
+        state = f"is incomplete ({faults[marked]})" if marked in faults else "is gone"
         area.fail(
             "marker",
             f"{root / MARKER} names {_name(marked)}, which {state}",
@@ -73,7 +101,7 @@ def _checkpoints(folder: RunFolder, area: Area) -> None:
 def _data_source(folder: RunFolder, area: Area) -> None:
     """Our data source ends the run where the state of the loaded iteration is missing."""
     marked = marked_iteration(folder.checkpoints)
-    if marked is None or not is_complete(folder.checkpoints / _name(marked)):
+    if marked is None or incomplete(folder.checkpoints / _name(marked)):
         return
     state = folder.checkpoints / "rollout" / f"longrl_data_source_{marked}.json"
     if state.is_file():
@@ -102,14 +130,8 @@ def marked_iteration(root: Path) -> int | None:
 
 def iterations(root: Path) -> list[int]:
     """Numbers of the checkpoints in `root`, complete or not, in order."""
-    names = [path.name for path in root.iterdir()] if root.is_dir() else []
-    return sorted(int(match[1]) for name in names if (match := re.fullmatch(r"iter_(\d+)", name)))
-
-
-def is_complete(checkpoint: Path) -> bool:
-    """Whether everything that is written last is there."""
-    files = [checkpoint / name for name in COMPLETE]
-    return all(file.is_file() and file.stat().st_size > 0 for file in files)
+    folders = [one for one in root.glob("iter_*") if one.name.removeprefix("iter_").isdigit()]
+    return sorted(iteration_of(folder) for folder in folders)
 
 
 def _name(iteration: int) -> str:

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.pool import ThreadPool
 
 from launch.preflight.context import Context
 from launch.preflight.finding import Finding
 from slime_ext.errors import ExplainedError
 from slime_ext.recipe.schema import Recipe
+
+ERROR = "error"
+"""Name of a finding that an exception became."""
 
 CheckFunction = Callable[[Recipe, Context], list[Finding]]
 
@@ -28,15 +31,23 @@ class Check:
     function: CheckFunction
     deadline_s: float
     cluster_only: bool = False
+    needs_shape: bool = False
+    """Left out where the size of the model is unknown; area "model" says so."""
 
 
 def run_checks(checks: Sequence[Check], recipe: Recipe, context: Context) -> list[Finding]:
     """The findings of all areas that concern the recipe's backend, in order."""
-    concerned = [check for check in checks if context.cluster or not check.cluster_only]
-    return [finding for check in concerned for finding in _run(check, recipe, context)]
+    findings: list[Finding] = []
+    for check in checks:
+        if context.cluster or not check.cluster_only:
+            findings += _once(_run(check, recipe, context), findings)
+    return findings
 
 
 def _run(check: Check, recipe: Recipe, context: Context) -> list[Finding]:
+    if check.needs_shape and not context.shape_known:
+        unknown = "the size of the model is unknown: neither its folder nor model.facts"
+        return [Finding(check.area, "all", "skip", unknown)]
     # ThreadPool's threads are daemons: one that hangs does not keep the command from ending.
     pool = ThreadPool(1)
     try:
@@ -52,4 +63,15 @@ def _run(check: Check, recipe: Recipe, context: Context) -> list[Finding]:
             )
         ]
     except (ExplainedError, OSError) as error:
-        return [Finding(check.area, "error", "fail", str(error), "")]
+        return [Finding(check.area, ERROR, "fail", str(error))]
+
+
+def _once(new: list[Finding], before: list[Finding]) -> list[Finding]:
+    """An error that an area before has met already is only referred to."""
+    met = {one.message: one.area for one in before if one.name == ERROR}
+    return [
+        replace(one, status="skip", message=f"for the same reason as {met[one.message]}")
+        if one.name == ERROR and one.message in met
+        else one
+        for one in new
+    ]

@@ -7,6 +7,7 @@ the line of the table would only repeat it in weaker words.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -47,14 +48,20 @@ def judge(recipe: Recipe, probes: Mapping[str, Probe], area: Area) -> None:
         trap(recipe, probes, area)
     named = {finding.name for finding in area.findings if finding.status == "fail"}
     gpus = int(probes["torch"].facts.get("cuda", 0)) if "torch" in probes else 0
-    pins = RELEASED_WITH[recipe.slime.version]
-    for name, probe in probes.items():
-        if name not in named:
-            _package(probe, pins.get(name), recipe.slime.version, gpus, area)
+    release = recipe.slime.version
+    image = f"use slime's image of {release}"
+    rest = [probe for name, probe in probes.items() if name not in named]
+    absent = [one.package for one in rest if one.ending == "absent" and one.package not in USEFUL]
+    if absent:
+        area.fail("packages", f"not installed: {', '.join(absent)}", image)
+    for probe in rest:
+        if probe.package not in absent:
+            _package(probe, release, gpus, area)
 
 
-def _package(probe: Probe, pin: str | None, release: str, gpus: int, area: Area) -> None:
+def _package(probe: Probe, release: str, gpus: int, area: Area) -> None:
     name, image = probe.package, f"use slime's image of {release}"
+    pin = RELEASED_WITH[release].get(name)
     if probe.ending == "works":
         said = f"{probe.version or 'no version stated'} ({probe.facts.get('call')})"
         if pin is not None and _release(probe.version) != pin:
@@ -65,10 +72,8 @@ def _package(probe: Probe, pin: str | None, release: str, gpus: int, area: Area)
             )
         else:
             area.ok(name, said)
-    elif probe.ending == "absent" and name in USEFUL:
-        area.warn(name, "not installed: Megatron falls back to slower code", image)
     elif probe.ending == "absent":
-        area.fail(name, f"not installed: {probe.error}", image)
+        area.warn(name, "not installed: Megatron falls back to slower code", image)
     elif gpus == 0 and name in NEED_GPU and probe.ending == "broken":
         area.warn(
             name,
@@ -86,8 +91,8 @@ def _release(version: str | None) -> str:
 
 def _megatron_commit(recipe: Recipe, area: Area) -> None:
     root, wanted = Path(recipe.slime.megatron_path), MEGATRON[recipe.slime.version]
-    if not (root / ".git").exists():
-        area.skip("megatron commit", f"{root} is no git checkout")
+    if not (root / ".git").exists() or shutil.which("git") is None:
+        area.skip("megatron commit", f"{root} is no git checkout, or there is no git")
         return
     command = ["git", "-c", f"safe.directory={root}", "-C", str(root), "rev-parse", "HEAD"]
     found = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()

@@ -19,7 +19,6 @@ RELEASED_WITH: Mapping[str, Mapping[str, str]] = {
         "sglang": "0.5.9",
         "transformer-engine": "2.10.0",
         "flash-attn": "2.7.4.post1",
-        "numpy": "1.26.4",
     },
 }
 """Pins of docker/Dockerfile of each release. Megatron-LM is pinned by commit, see MEGATRON."""

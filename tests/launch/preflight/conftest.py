@@ -80,7 +80,7 @@ def make(tmp_path: Path, model: Path) -> MakeContext:
             },
         }
         recipe = Recipe.model_validate(merged(base, changes))
-        return Context(recipe, tmp_path / "runs", offline, interpreter)
+        return Context(recipe, recipe, tmp_path / "runs", offline, interpreter)
 
     return context
 

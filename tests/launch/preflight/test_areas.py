@@ -62,6 +62,23 @@ def test_a_cluster_recipe_on_a_laptop_without_offline_fails(tmp_path: Path) -> N
     assert {("paths", "model"), ("paths", "data"), ("paths", "slime.path")} <= failed
 
 
+def test_a_recipe_of_ones_own_without_facts_is_looked_at_offline(tmp_path: Path) -> None:
+    path = configs_folder() / "longtracerl" / "qwen3-4b.toml"
+    recipe = load_recipe(path).recipe
+    unknown = recipe.model_copy(update={"model": recipe.model.model_copy(update={"facts": None})})
+    findings = preflight(unknown, tmp_path, offline=True)
+    assert {one.status for one in findings} == {"pass", "skip"}
+    assert [one.status for one in findings if one.area == "plan"] == ["skip"]
+
+
+def test_builtin_names_work_with_either_backend(tmp_path: Path) -> None:
+    path = configs_folder() / "embedded" / "lab.toml"
+    recipe = load_recipe(path, ["backend=slime", "data.options.rows=3"]).recipe
+    findings = preflight(recipe, tmp_path, offline=True)
+    data = [one for one in findings if one.area == "data"]
+    assert [(one.name, one.status) for one in data] == [("train", "pass"), ("eval", "pass")]
+
+
 def test_the_command_prints_json_and_ends_with_the_worst(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

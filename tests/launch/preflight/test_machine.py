@@ -60,7 +60,7 @@ def test_a_ray_that_was_asked_for_may_hold_its_ports(
 @pytest.mark.parametrize(
     ("limits", "status", "remedy"),
     [
-        ((1024, 4096), "warn", "ulimit -n 4096"),
+        ((1024, 4096), "warn", "the hard limit is 4096"),
         ((1024, 1_048_576), "warn", "ulimit -n 65536"),
         ((1024, resource.RLIM_INFINITY), "warn", "ulimit -n 65536"),
         ((1_048_576, 1_048_576), "pass", ""),

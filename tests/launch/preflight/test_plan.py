@@ -25,7 +25,8 @@ def cluster(tmp_path: Path) -> MakeCluster:
 
     def make(*overrides: str) -> Context:
         path = configs_folder() / "longtracerl" / "qwen3-4b.toml"
-        return Context(load_recipe(path, overrides).recipe, tmp_path, offline=True)
+        recipe = load_recipe(path, overrides).recipe
+        return Context(recipe, recipe, tmp_path, offline=True)
 
     return make
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from launch.preflight.context import Context
 from launch.preflight.finding import Finding
-from launch.preflight.resume import COMPLETE, MARKER, check_resume
+from launch.preflight.resume import MARKER, check_resume
+from slime_ext.metrics.run_folder import write_recipe
 from tests.launch.preflight.conftest import LAB_MODEL, MakeContext, named
 
 
@@ -20,8 +23,10 @@ def context(make: MakeContext) -> Context:
 def save(context: Context, iteration: int, *, complete: bool = True, position: bool = True) -> None:
     folder = context.folder.checkpoints / f"iter_{iteration:07d}"
     folder.mkdir()
-    for name in COMPLETE if complete else COMPLETE[:1]:
-        (folder / name).write_text("x")
+    for name in ("common.pt", "metadata.json", ".metadata"):
+        (folder / name).write_text("__0_0.distcp")
+    if complete:
+        (folder / "__0_0.distcp").write_text("x")
     if position:
         state = context.folder.checkpoints / "rollout" / f"longrl_data_source_{iteration}.json"
         state.parent.mkdir(exist_ok=True)
@@ -72,7 +77,9 @@ def test_a_marker_without_a_number_is_none(context: Context, text: str) -> None:
     assert named(check(context), "marker").status == "fail"
 
 
-@pytest.mark.parametrize(("complete", "said"), [(False, "is incomplete"), (None, "is gone")])
+@pytest.mark.parametrize(
+    ("complete", "said"), [(False, "incomplete (1 of 1 shards"), (None, "is gone")]
+)
 def test_a_marker_that_leads_nowhere(context: Context, complete: bool | None, said: str) -> None:
     save(context, 20)
     if complete is not None:
@@ -121,3 +128,29 @@ def test_a_checkpoint_that_megatron_core_wrote_is_complete(make: MakeContext) ->
     assert {one.status for one in check(context)} == {"pass"}
     (context.folder.checkpoints / MARKER).unlink()
     assert "echo 0 >" in named(check(context), "marker").remedy
+
+
+def test_a_run_goes_on_with_its_own_recipe_only(make: MakeContext) -> None:
+    context = make()
+    context.folder.path.mkdir(parents=True)
+    write_recipe(context.folder, context.recipe)
+    assert named(check(context), "recipe").status == "pass"
+    longer = make(rollout={"steps": 400})
+    assert named(check(longer), "recipe").status == "pass", "how long it runs may change"
+    other = make(optimiser={"lr": 1e-4}, seed=3)
+    finding = named(check(other), "recipe")
+    assert finding.status == "fail"
+    assert [line.split(":")[0].strip() for line in finding.details] == ["optimiser.lr", "seed"]
+    assert "--fresh" in finding.remedy
+
+
+def test_a_recipe_stored_with_absolute_paths_is_the_same(
+    make: MakeContext, monkeypatch: pytest.MonkeyPatch, model: Path
+) -> None:
+    from slime_ext.embedded.builtin import resolve
+
+    monkeypatch.chdir(model.parent)
+    context = make(model={"path": model.name}, data={"train": "rows.jsonl"})
+    context.folder.path.mkdir(parents=True)
+    write_recipe(context.folder, resolve(context.asked, context.folder.path))
+    assert named(check(context), "recipe").status == "pass"

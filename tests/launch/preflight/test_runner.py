@@ -44,6 +44,23 @@ def test_known_errors_are_findings_and_the_rest_goes_on(make: MakeContext) -> No
     assert "/data" in findings[1].message
 
 
+def test_an_error_that_several_areas_meet_is_told_once(make: MakeContext) -> None:
+    context = make()
+    checks = [Check("model", explained, 30.0), Check("disk", explained, 30.0)]
+    first, second = run_checks(checks, context.recipe, context)
+    assert (first.status, second.status) == ("fail", "skip")
+    assert second.message.endswith("model")
+
+
+def test_what_needs_the_models_size_waits_for_it(make: MakeContext) -> None:
+    check = Check("disk", explained, 30.0, needs_shape=True)
+    unknown = make(model={"path": "/no/model"})
+    assert [one.status for one in run_checks([check], unknown.recipe, unknown)] == ["skip"]
+    for model in ({}, {"path": "/no/model", "facts": "Qwen3-14B"}, {"path": "builtin:lab-hs"}):
+        known = make(model=model)
+        assert [one.status for one in run_checks([check], known.recipe, known)] == ["fail"]
+
+
 def test_a_fault_of_ours_keeps_its_traceback(make: MakeContext) -> None:
     context = make()
     with pytest.raises(KeyError, match="a fault of ours"):

@@ -128,6 +128,7 @@ def findings(make: MakeContext) -> Callable[..., list[Finding]]:
             "torch": works("torch", "2.9.1+cu129", cuda=8),
             "apex": works("apex", "0.1"),
             "ray": works("ray", "2.60.0"),
+            "numpy": works("numpy", "1.26.4"),
         }
         image |= {name: works(name, pin) for name, pin in RELEASED_WITH[version].items()}
         image |= {one.package: one for one in probes}
@@ -155,8 +156,9 @@ def test_another_version_than_the_images_is_untested(findings: Findings) -> None
 
 
 def test_absent_broken_crashed(findings: Findings) -> None:
-    absent = Probe("sglang", "absent", {}, "ModuleNotFoundError: No module named 'sglang'")
-    assert named(findings(absent), "sglang").status == "fail"
+    absent = named(findings(Probe("sglang", "absent"), Probe("ray", "absent")), "packages")
+    assert absent.status == "fail"
+    assert absent.message == "not installed: ray, sglang"
     assert named(findings(Probe("apex", "absent")), "apex").status == "warn"
     assert named(findings(broken("torch", "OSError: libc10")), "torch").status == "fail"
     crashed = Probe("transformer-engine", "crashed", {}, "killed by signal 11")
