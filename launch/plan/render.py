@@ -54,13 +54,14 @@ def show_search(console: Console, found: Sequence[Candidate], context_tokens: in
             _gib(one.plan.peak),
             f"{one.idle:.0%}",
             f"{one.traffic.total / 1e3:.1f}",
-            f"{min(engine.under_way, engine.wanted)} of {engine.wanted}",
+            str(min(engine.under_way, engine.wanted)),
             one.plan.verdict,
         )
     console.print(table)
+    wanted = f" of {found[0].plan.engine.wanted}" if found else ""
     console.print(
         "engine: its GPUs; idle: share of training time; KB sent: forward, a token and layer, all "
-        "parallel groups; under way: full-length responses of a step"
+        f"parallel groups; under way: full-length responses{wanted} of a step"
     )
     if len(found) > SHOWN:
         console.print(f"and {len(found) - SHOWN} more; --json lists all")
