@@ -11,15 +11,15 @@ def small(**changes: Any) -> Share:
     """One last-stage share of a dense model; `changes` replace its fields."""
     fields: dict[str, Any] = {
         "layers": 2,
-        "hidden": 256,
+        "hidden": 512,
         "heads": 4,
         "kv_heads": 2,
         "head_dim": 64,
         "ffn": 512,
-        "vocab": 16384,
-        "tokens": 1024,
+        "vocab": 4096,
+        "tokens": 2048,
         "tp": 2,
-        "cp": 4,
+        "cp": 2,
         "shards": 4,
         "has_embedding": False,
         "has_head": True,
@@ -28,7 +28,7 @@ def small(**changes: Any) -> Share:
         "qkv_bias": False,
         "sequence_parallel": True,
         "recompute": True,
-        "in_flight": 1,
+        "in_flight": 2,
         "log_prob_chunk": 64,
         "temperature": 1.0,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 import torch.nn.functional as F
 
@@ -13,7 +14,9 @@ def doubles(*size: int) -> torch.Tensor:
     return torch.randn(size, dtype=torch.float64).requires_grad_()
 
 
-def test_row_wise_functions_equal_plain_torch_over_many_blocks(monkeypatch) -> None:  # noqa: ANN001
+def test_row_wise_functions_equal_plain_torch_over_many_blocks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(kernels, "BLOCK", 3)
     x, w = doubles(8, 2, 6), doubles(6)
     cos, sin = (torch.randn(8, 6, dtype=torch.float64) for _ in range(2))

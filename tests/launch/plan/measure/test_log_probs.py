@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from shares import small
 
 from launch.plan.measure.log_probs import policy_loss
+from tests.launch.plan.measure.shares import small
 
 VOCAB, TOKENS = 40, 16
 
