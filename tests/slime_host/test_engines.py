@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from slime_ext.embedded.engine.process import EngineProcess
+from slime_ext.host.features import logging_module
 from slime_ext.host.types import Sample
 from slime_ext.metrics.records import read_rollouts, read_rows
 from slime_ext.metrics.run_folder import RunFolder
@@ -31,6 +32,12 @@ from tests.slime_host.router import router
 
 LENGTH = 'reward.kind="tests.slime_host.odd_rewards:Length"'
 STOP = {"type": "stop", "matched": 2}
+
+
+@pytest.fixture(autouse=True)
+def keep_caplog() -> None:
+    """The first time that slime sets up logging it throws out every other handler."""
+    logging_module().configure_logger()
 
 
 @pytest.fixture(autouse=True)

@@ -76,3 +76,5 @@ def test_the_same_holds_behind_the_real_router_and_sglang(runs: Path, sglang_rou
     run, twin = (lab_run(runs, *many, name=name) for name in ("sglang", "sglang-twin"))
     data = assert_same_training(run, twin, sglang_router)
     assert len(data["rewards"]) == 48
+    (row,) = read_rows(run.path / "metrics" / "rollout.jsonl")
+    assert (row["engine/abort_refused"], row["engine/lost_calls"]) == (0, 0)
