@@ -44,7 +44,7 @@ def show_search(console: Console, found: Sequence[Candidate], context_tokens: in
     """Print the layouts that fit, best first."""
     title = f"layouts that fit at {context_tokens:,} tokens, best first (estimates)"
     sizes = ("TP", "PP", "CP", "EP", "DP", "engine")
-    judged = ("peak GiB", "idle", "KB sent", "under way", "verdict")
+    judged = ("peak GiB", "idle", "KB sent", "under way", "fits")
     table = _table(title, *sizes, *judged)
     for one in found[:SHOWN]:
         layout, engine = one.layout, one.plan.engine
@@ -55,7 +55,7 @@ def show_search(console: Console, found: Sequence[Candidate], context_tokens: in
             f"{one.idle:.0%}",
             f"{one.traffic.total / 1e3:.1f}",
             str(min(engine.under_way, engine.wanted)),
-            one.plan.verdict,
+            "tight" if one.plan.verdict == "tight" else "yes",
         )
     console.print(table)
     wanted = f" of {found[0].plan.engine.wanted}" if found else ""
