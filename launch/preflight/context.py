@@ -6,6 +6,7 @@ skipped; without it, this is the machine the run will start on, and what is abse
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -58,6 +59,15 @@ class Context:
         """The model folder, where this machine has it."""
         path = Path(self.recipe.model.path)
         return path if path.is_dir() else None
+
+    @property
+    def no_tokenizer(self) -> str:
+        """Why no tokenizer can be loaded here; empty where one can be tried."""
+        if self.model is None:
+            return "the model folder is not here"
+        if importlib.util.find_spec("transformers") is None:
+            return "the package transformers is not installed here"
+        return ""
 
     @cached_property
     def tokenizer(self) -> Any:

@@ -35,9 +35,7 @@ def check_data(recipe: Recipe, context: Context) -> list[Finding]:
 
 def unreadable(context: Context) -> str:
     """Why rows and rewards cannot be looked at here; empty where they can."""
-    if context.model is None:
-        return "no tokenizer without the model folder"
-    return "data files are not here" if context.missing_data else ""
+    return context.no_tokenizer or ("data files are not here" if context.missing_data else "")
 
 
 def open_runtime(recipe: Recipe, scratch: str) -> Runtime:

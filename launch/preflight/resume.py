@@ -61,7 +61,7 @@ def _resolved(context: Context) -> Recipe:
 
     try:
         return resolve(context.asked, context.folder.path.absolute())
-    except (ExplainedError, OSError):
+    except (ExplainedError, OSError, ImportError):
         return context.asked  # what is absent has a finding of its own
 
 

@@ -26,8 +26,8 @@ CANNED = [{"role": "user", "content": "Where?"}]
 def check_template(recipe: Recipe, context: Context) -> list[Finding]:
     """Everything about turning text into tokens and back."""
     area = Area("template")
-    if context.model is None:
-        area.skip("tokenizer", "the model folder is not here: tokenizer and template not looked at")
+    if context.no_tokenizer or context.model is None:
+        area.skip("tokenizer", f"{context.no_tokenizer}: tokenizer and template not looked at")
         return area.findings
     # transformers makes an empty tokenizer of the config alone, and of a cut file an error of no
     # class of its own.

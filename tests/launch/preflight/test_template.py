@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -39,6 +40,13 @@ def test_the_lab_model_fits_its_family(check: Check) -> None:
 def test_no_folder_no_tokenizer(make: MakeContext) -> None:
     context = make(offline=True, model={"path": "/no/model"})
     assert [one.status for one in check_template(context.recipe, context)] == ["skip"]
+
+
+def test_a_login_node_without_transformers(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    finding = named(check(), "tokenizer")
+    assert finding.status == "skip"
+    assert "transformers is not installed" in finding.message
 
 
 def test_a_folder_without_tokenizer(check: Check, model: Path) -> None:
