@@ -13,12 +13,12 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from launch.argument_groups.sampling import write_hook_config
 from launch.arguments import command_line, slime_arguments
 from launch.flags.check import split
 from launch.slurm.environment import environment
-from slime_ext.embedded.builtin import resolve, write_data
 from slime_ext.errors import ExplainedError
 from slime_ext.metrics.records import ATTEMPT_VARIABLE
 from slime_ext.metrics.run_folder import open_run, write_recipe
@@ -43,6 +43,8 @@ def train_in_foreground(asked: Recipe, root: Path, fresh: bool) -> int:
             f"slime.path = {asked.slime.path!r} holds no train.py on this machine; run inside the "
             "slime image, name a checkout of slime, or type --dry-run to see the command"
         )
+    from slime_ext.embedded.builtin import resolve, write_data  # torch: seconds to import
+
     recipe = resolve(asked, root.absolute() / asked.name)
     slime_arguments(recipe, root.absolute() / recipe.name)
     folder, attempt = open_run(root.absolute(), recipe, fresh)
@@ -57,7 +59,7 @@ def train_in_foreground(asked: Recipe, root: Path, fresh: bool) -> int:
         env={**os.environ, **variables, ATTEMPT_VARIABLE: str(attempt)},
         start_new_session=True,
     )
-    with _forwarded_to(child):
+    with forwarded_to(child):
         code = child.wait()
     return 128 - code if code < 0 else code
 
@@ -66,17 +68,17 @@ def shown(recipe: Recipe, run: Path) -> str:
     """The command as text that a shell takes: variables, program, one flag a line."""
     variables = {one.name: one.value for one in environment(recipe, run.absolute())}
     program = command_line(recipe, run)[:2]
-    lines = [
-        f"env {shlex.join(f'{name}={value}' for name, value in variables.items())}",
-        shlex.join(program),
-    ]
+    lines = ["env", *(shlex.quote(f"{name}={value}") for name, value in variables.items())]
+    lines.append(shlex.join(program))
     for argv in slime_arguments(recipe, run).values():
         lines += [shlex.join([one.flag, *one.values]) for one in split(argv)]
     return " \\\n    ".join(lines)
 
 
 @contextmanager
-def _forwarded_to(child: subprocess.Popen[bytes]) -> Iterator[None]:
+def forwarded_to(child: subprocess.Popen[Any]) -> Iterator[None]:
+    """While the body runs, `child` gets the SIGINT and SIGTERM that this process is sent."""
+
     def forward(number: int, _: object) -> None:
         child.send_signal(number)
 

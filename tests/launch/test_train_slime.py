@@ -163,3 +163,11 @@ def test_the_embedded_backend_refuses_a_recipe_of_slime(tmp_path: Path) -> None:
 
     with pytest.raises(RecipeError, match="--backend slime"):
         train(dense_recipe(tmp_path), tmp_path, fresh=False)
+
+
+def test_a_dry_run_needs_no_torch() -> None:
+    code = (
+        "import sys, launch.foreground; print(sorted({'torch', 'transformers'} & {*sys.modules}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stderr
