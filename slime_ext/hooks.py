@@ -1,15 +1,16 @@
 """Every entry point a host loads, by import path; these paths are public API.
 
-| host option                              | value                                            |
-|------------------------------------------|--------------------------------------------------|
-| `--data-source-path`                     | `slime_ext.rollout.data_source.RecipeDataSource` |
-| `--custom-generate-function-path`        | `slime_ext.hooks.generate`                       |
-| `--custom-rm-path`                       | `slime_ext.hooks.reward`                         |
-| `--dynamic-sampling-filter-path`         | `slime_ext.hooks.keep_group`                     |
-| `--custom-reward-post-process-path`      | `slime_ext.hooks.post_process_rewards`           |
-| `--eval-function-path`                   | `slime_ext.hooks.evaluate`                       |
-| `--custom-rollout-log-function-path`     | `slime_ext.hooks.log_rollout`                    |
-| `--custom-eval-rollout-log-function-path`| `slime_ext.hooks.log_eval`                       |
+| host option                                     | value |
+|-------------------------------------------------|-------|
+| `--data-source-path`                            | `slime_ext.rollout.data_source.RecipeDataSource` |
+| `--custom-generate-function-path`               | `slime_ext.hooks.generate` |
+| `--custom-rm-path`                              | `slime_ext.hooks.reward` |
+| `--dynamic-sampling-filter-path`                | `slime_ext.hooks.keep_group` |
+| `--custom-reward-post-process-path`             | `slime_ext.hooks.post_process_rewards` |
+| `--eval-function-path`                          | `slime_ext.hooks.evaluate` |
+| `--custom-rollout-log-function-path`            | `slime_ext.hooks.log_rollout` |
+| `--custom-eval-rollout-log-function-path`       | `slime_ext.hooks.log_eval` |
+| `--custom-megatron-before-train-step-hook-path` | `slime_ext.hooks.before_train_step` |
 
 A reward that scores whole groups needs `--group-rm` and the evaluation above.
 
@@ -24,6 +25,7 @@ from typing import Any
 
 from slime_ext.host.loggers import log
 from slime_ext.host.loops import run_async
+from slime_ext.host.step_hook import stop_if_asked
 from slime_ext.host.types import DynamicFilterOutput, RolloutFnEvalOutput, Sample
 from slime_ext.metrics.aggregate import eval_metrics, rollout_metrics
 from slime_ext.metrics.rollouts import rollout_rows
@@ -136,6 +138,8 @@ def log_rollout(
     runtime.latest = metrics
     runtime.records.write("rollout", rollout_id, metrics)
     log(args, {f"rollout/{key}": value for key, value in metrics.items()}, rollout_id)
+    if runtime.after_rollout is not None:
+        runtime.after_rollout(rollout_id)
     return False
 
 
@@ -155,6 +159,21 @@ def log_eval(
         logged = {f"eval/{name}/{key}": value for key, value in metrics.items()}
         log(args, logged, rollout_id, axis="eval/step")
     return False
+
+
+def before_train_step(
+    args: Any,
+    rollout_id: int,
+    step_id: int,
+    model: Any,
+    optimizer: Any,
+    opt_param_scheduler: Any,
+) -> None:
+    """Save and end, on every rank, where the run was asked to stop; called by slime's trainer.
+
+    Raises StoppedOnRequestError as `stop_if_asked`.
+    """
+    stop_if_asked(args, rollout_id, step_id, model, optimizer, opt_param_scheduler)
 
 
 def flatten(samples: list[Any]) -> list[Sample]:

@@ -23,6 +23,7 @@ HOOKS = {
     "custom-rm-path": "slime_ext.hooks.reward",
     "custom-reward-post-process-path": "slime_ext.hooks.post_process_rewards",
     "custom-rollout-log-function-path": "slime_ext.hooks.log_rollout",
+    "custom-megatron-before-train-step-hook-path": "slime_ext.hooks.before_train_step",
 }
 """Given always."""
 FILTER_HOOK = {"dynamic-sampling-filter-path": "slime_ext.hooks.keep_group"}

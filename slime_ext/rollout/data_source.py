@@ -7,13 +7,13 @@ would be copied G times and pickled between processes.
 from __future__ import annotations
 
 import copy
-import json
 from collections import deque
 from pathlib import Path
 from typing import Any
 
 from slime_ext.data.stream import PromptStream
 from slime_ext.host.types import DataSource, Sample
+from slime_ext.rollout.positions import Positions
 from slime_ext.rollout.refused import refuse_mismatch
 from slime_ext.rollout.runtime import runtime_of
 from slime_ext.rollout.usable import skipped_rows
@@ -25,7 +25,7 @@ class RecipeDataSource(DataSource):
     def __init__(self, args: Any) -> None:
         self.runtime = runtime_of(args)
         refuse_mismatch(args, self.runtime)
-        self.folder = Path(args.save) if getattr(args, "save", None) else None
+        self.positions = Positions(Path(args.save)) if getattr(args, "save", None) else None
         recipe = self.runtime.recipe
         self.group_size = recipe.rollout.group_size
         self.stream = PromptStream(
@@ -34,6 +34,9 @@ class RecipeDataSource(DataSource):
         self.skipped = skipped_rows(self.runtime, "train")
         self.returned: deque[list[Sample]] = deque()
         self.next_group = 0
+        if getattr(args, "rollout_global_dataset", False):
+            # slime asks for `save` with its checkpoints alone, and never for one on request.
+            self.runtime.after_rollout = self.remember
 
     def get_samples(self, num_samples: int) -> list[list[Sample]]:
         groups = [self.returned.popleft() for _ in range(min(num_samples, len(self.returned)))]
@@ -46,24 +49,19 @@ class RecipeDataSource(DataSource):
         self.returned.extend(samples)
 
     def save(self, rollout_id: int) -> None:
-        if self.folder is None:
-            return
-        path = self._state_file(rollout_id)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(".partial")
-        partial.write_text(json.dumps(self.state()))
-        partial.replace(path)
+        if self.positions is not None:
+            self.positions.write(rollout_id, self.state())
 
     def load(self, rollout_id: int | None = None) -> None:
-        if self.folder is None or rollout_id is None or rollout_id < 0:
+        if self.positions is None or rollout_id is None or rollout_id < 0:
             return
-        path = self._state_file(rollout_id)
-        if not path.is_file():
-            raise FileNotFoundError(
-                f"{path} is missing, so the next prompt is unknown; resume from a checkpoint that "
-                "has it, or start a new run"
-            )
-        self.restore(json.loads(path.read_text()))
+        self.restore(self.positions.read(rollout_id))
+
+    def remember(self, rollout_id: int) -> None:
+        """Store the position after `rollout_id`, and forget those that nothing can need."""
+        self.save(rollout_id)
+        if self.positions is not None:
+            self.positions.forget(rollout_id)
 
     def __len__(self) -> int:
         return len(self.runtime.rows["train"])
@@ -82,10 +80,6 @@ class RecipeDataSource(DataSource):
         self.stream.restore(state["stream"])
         self.next_group = int(state["next_group"])
         self.returned = deque(self._group(position) for position in state["returned"])
-
-    def _state_file(self, rollout_id: int) -> Path:
-        assert self.folder is not None
-        return self.folder / "rollout" / f"longrl_data_source_{rollout_id}.json"
 
     def _group(self, position: int) -> list[Sample]:
         row = self.runtime.rows["train"].row(position)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -69,6 +69,8 @@ class Runtime:
     """Groups the dynamic filter has dropped from the step that is being sampled."""
     latest: dict[str, float] = field(default_factory=dict)
     """Metrics of that step."""
+    after_rollout: Callable[[int], None] | None = None
+    """Told the number of each rollout once it is sampled; set by the data source under slime."""
     _prompts: Kept[tuple[Split, int], Prompt] = field(
         default_factory=lambda: Kept(KEPT_TOKENS, lambda prompt: len(prompt.ids))
     )

@@ -15,6 +15,14 @@ PARAMETERS = {
     "post_process_rewards": ("args", "samples"),
     "log_rollout": ("rollout_id", "args", "samples", "rollout_extra_metrics", "rollout_time"),
     "log_eval": ("rollout_id", "args", "data", "extra_metrics"),
+    "before_train_step": (
+        "args",
+        "rollout_id",
+        "step_id",
+        "model",
+        "optimizer",
+        "opt_param_scheduler",
+    ),
 }
 
 

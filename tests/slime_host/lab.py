@@ -37,6 +37,7 @@ HOOKS = {
     "eval-function-path": "slime_ext.hooks.evaluate",
     "custom-rollout-log-function-path": "slime_ext.hooks.log_rollout",
     "custom-eval-rollout-log-function-path": "slime_ext.hooks.log_eval",
+    "custom-megatron-before-train-step-hook-path": "slime_ext.hooks.before_train_step",
 }
 
 
