@@ -2,7 +2,7 @@
 
 | host option                                     | value |
 |-------------------------------------------------|-------|
-| `--data-source-path`                            | `slime_ext.rollout.data_source.RecipeDataSource` |
+| `--data-source-path`                          | `slime_ext.rollout.data_source.RecipeDataSource` |
 | `--custom-generate-function-path`               | `slime_ext.hooks.generate` |
 | `--custom-rm-path`                              | `slime_ext.hooks.reward` |
 | `--dynamic-sampling-filter-path`                | `slime_ext.hooks.keep_group` |
