@@ -46,10 +46,11 @@ def test_rows_of_longtracerl_come_out_as_their_importer_reads_them(
     assert len(manifest.sources) == 2
 
 
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
 def test_a_key_that_only_some_rows_have_is_no_null_in_the_others(
-    local_set: Make, verl: Make
+    kind: str, local_set: Make, verl: Make
 ) -> None:
-    local_set(VERL.repository, [verl(1), verl(2, texts=False)])
+    local_set(VERL.repository, [verl(1), verl(2, texts=False)], kind)
     prepare_set(VERL, "longrlvr")
     store = RowStore(prepared_file(VERL, "longrlvr"))
     assert [task_from_row(row).chunk_texts for row in store] == [{1: "Ur."}, {1: "Ur. Which?"}]
