@@ -70,6 +70,8 @@ def ray() -> Iterator[Any]:
     import ray
 
     ray.init(
+        # Never a cluster that another process left its address of.
+        address="local",
         num_cpus=4,
         num_gpus=1,
         include_dashboard=False,
