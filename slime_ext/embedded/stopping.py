@@ -1,7 +1,8 @@
-"""Ctrl-C and SIGTERM as a request: finish the step, save, leave; a second one stops at once.
+"""Ctrl-C, SIGTERM and SIGUSR1 as a request: finish the step, save, leave.
 
 One design choice: a flag read between steps, not an exception, because an exception between the
-optimiser and the weight push would leave a state no checkpoint describes.
+optimiser and the weight push would leave a state no checkpoint describes. Only a second Ctrl-C
+stops at once: schedulers send SIGTERM after SIGUSR1, and again, while the run saves.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import signal
 import sys
 from collections.abc import Iterator
 from types import FrameType
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
 class StopRequest:
@@ -29,16 +32,18 @@ class StopRequest:
 
 @contextlib.contextmanager
 def stop_on_signals() -> Iterator[StopRequest]:
-    """Turn SIGINT and SIGTERM into a request inside the body; the second SIGINT interrupts."""
+    """Turn SIGNALS into a request inside the body; a SIGINT after the first interrupts."""
     stop = StopRequest()
 
     def handle(number: int, frame: FrameType | None) -> None:
         if stop.requested:
-            raise KeyboardInterrupt
+            if number == signal.SIGINT:
+                raise KeyboardInterrupt
+            return
         stop.request(signal.Signals(number).name)
-        print("\nstopping after this step; once more stops at once", file=sys.stderr)
+        print("\nstopping after this step; Ctrl-C stops at once", file=sys.stderr)
 
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, handle) for number in SIGNALS}
     try:
         yield stop
     finally:
