@@ -14,6 +14,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from launch.arguments import slime_arguments
 from launch.slurm.render import render_job
 from slime_ext.errors import ExplainedError
 from slime_ext.metrics.run_folder import RunFolder, check_run, write_recipe
@@ -31,9 +32,12 @@ def prepare_job(recipe: Recipe, root: Path, fresh: bool = False) -> RunFolder:
     """Make the run folder with the recipe and the script; nothing is submitted.
 
     Raises RunFolderError where the run has ended or was started with another recipe, SubmitError
-    for a missing key.
+    for a missing key, and what `launch.arguments.slime_arguments` raises.
     """
     require_secrets(recipe)
+    if recipe.backend == "slime":
+        # What the host would refuse is found here, not after hours in the queue.
+        slime_arguments(recipe, root / recipe.name)
     folder = check_run(root.resolve(), recipe, fresh)
     script = render_job(recipe, folder.path)
     (folder.path / "logs").mkdir(parents=True, exist_ok=True)

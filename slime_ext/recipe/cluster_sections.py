@@ -51,8 +51,9 @@ class PerformanceSection(Section):
     """Tokens of one micro-batch a GPU; soft: a longer sample is a micro-batch of its own."""
     recompute: Literal["full", "none"] = "full"
     """`full` keeps one input a layer and computes the rest again in the backward pass."""
-    log_prob_chunk: int | None = Field(default=1024, gt=0)
-    """Rows of logits turned into log-probs at once; saves in the passes without gradients only."""
+    log_prob_chunk: int | None = Field(default=None, gt=0)
+    """Rows of logits turned into log-probs at once. None leaves it off: slime's chunks save in the
+    passes without gradients, and cost a second gradient of the logits in the training pass."""
     offload: bool = True
     """Move the trainer to host memory while responses are generated (shared GPUs)."""
 

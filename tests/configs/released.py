@@ -90,7 +90,6 @@ DEVIATIONS: dict[str, str] = {
     "data.train": "64 rows are held out to choose a checkpoint by",
     "data.eval": "the paper's AA-LCR is a test set; choosing a checkpoint by it selects on it",
     "data.max_prompt_tokens": "the paper's 128,000, so that 32,000 tokens of response always fit",
-    "performance.log_prob_chunk": "the logits of 40,000 rows need not exist at once",
     "reward.rubric.matcher": "whole words in Unicode; the released one finds Ur in natural",
     "eval.max_response_tokens": "unset, which takes the rollout's 32,000",
     "checkpoint.keep": "bounded, for the disk: a save is 56 GB (4B) to 427 GB (30B)",

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -77,7 +78,7 @@ def test_scancel_leaves_nothing(run: Job) -> None:
     run.wait_for(job, "16 GPUs on 2 nodes")
     run.cluster.run("scancel", job)
     assert run.wait(job) == "CANCELLED"
-    until(lambda: leftovers(job) == [])
+    until(lambda: leftovers(job) == [], lambda: leftovers(job))
 
 
 def test_a_job_told_to_stop_saves_and_goes_on_by_itself(run: Job) -> None:
@@ -121,6 +122,7 @@ def test_two_jobs_share_the_nodes_and_a_stale_ray_disturbs_neither(cluster, tmp_
         for run in runs:
             half = 'nodes = 1\ngpus_per_node = 4\nsbatch = ["--nodelist=n1"]'
             text = run.recipe.read_text().replace("nodes = 1", half).replace("pp = 2", "pp = 1")
+            text += "\n[engine]\ngpus = 4\n"
             run.recipe.write_text(text)
             run.behave(step_s=1.0)
         jobs = [run.submit() for run in runs]
@@ -195,10 +197,10 @@ def environ(pid: int) -> list[bytes]:
     return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
 
 
-def until(condition) -> None:
+def until(condition: Callable[[], bool], what: Callable[[], object] = str) -> None:
     deadline = time.monotonic() + 120
     while not condition():
-        assert time.monotonic() < deadline
+        assert time.monotonic() < deadline, what()
         time.sleep(0.3)
 
 

@@ -64,14 +64,14 @@ def test_json_and_the_plan_in_a_run_folder(
 def test_what_does_not_fit_ends_in_2_and_a_command(
     recipe: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert plan(recipe, ("parallel.cp=1",)) == 2
+    assert plan(recipe, ("parallel.cp=1", "performance.log_prob_chunk=1024")) == 2
     printed = capsys.readouterr().out
     assert "verdict: does not fit" in printed
     assert "what would fit: --set parallel.cp=2" in printed
 
 
 def test_tight_ends_in_1(recipe: Path) -> None:
-    assert plan(recipe, ("cluster.gpu_memory_gib=32.5",)) == 1
+    assert plan(recipe, ("cluster.gpu_memory_gib=27",)) == 1
 
 
 def test_context_replaces_the_recipes(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
