@@ -85,6 +85,8 @@ def _write_configuration(folder: Path, names: tuple[str, ...], gpus: int) -> Pat
     for number in range(gpus):
         (folder / "gpus" / f"gpu{number}").touch()
     listed = ",".join(names)
+    # Ports of a run follow from its job id: two clusters on one machine count from different ones.
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     node = f"CPUs=8 RealMemory=4000 Gres=gpu:{gpus}"
     (folder / "gres.conf").write_text(
         f"NodeName={listed} Name=gpu File={folder}/gpus/gpu[0-{gpus - 1}]\n"
@@ -116,6 +118,7 @@ KillWait=5
 RequeueExit=75
 MinJobAge=600
 JobRequeue=1
+FirstJobId={1 + 160 * (worker % 4)}
 NodeName={listed} NodeHostname={host} NodeAddr=127.0.0.1 Port=[{ports}] {node}
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE OverSubscribe=NO
 """)
