@@ -7,7 +7,6 @@ flags say.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -62,11 +61,6 @@ def evaluation_arguments(
     argv = [word for group in merged.values() for word in group]
     check_flags(argv, recipe.slime.version, origins)
     return argv + _launcher_flags(engines, step)
-
-
-def custom_config(recipe_file: Path) -> str:
-    """The text of CONFIG: the one key by which our functions find the recipe."""
-    return f"longrl_recipe: {json.dumps(str(recipe_file))}\n"
 
 
 def _for_sampling(recipe: Recipe) -> Recipe:

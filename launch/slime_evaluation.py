@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import FrameType
 
-from launch.argument_groups.sampling import CONFIG
+from launch.argument_groups.sampling import write_hook_config
 from launch.argument_groups.tracking import environment
-from launch.evaluation import custom_config, evaluation_arguments
+from launch.evaluation import evaluation_arguments
+from launch.foreground import forwarded_to
 from slime_ext.errors import ExplainedError
 from slime_ext.metrics.run_folder import RunFolder
 from slime_ext.recipe.load import load_recipe
@@ -40,13 +38,14 @@ def require_slime_here(recipe: Recipe) -> None:
 
 
 def evaluate_with_slime(folder: RunFolder, engines: Sequence[str], step: int) -> int:
-    """Run the launcher on the prepared `folder`; returns its exit code.
+    """Run the launcher on the prepared `folder`; returns its exit code, 128 + N where signal N
+    ended it.
 
     Writes command.json and launcher.log beside the records, which slime's processes write.
     """
     recipe = load_recipe(folder.recipe).recipe
     arguments = evaluation_arguments(recipe, folder.path, engines, step)
-    (folder.path / CONFIG).write_text(custom_config(folder.recipe))
+    write_hook_config(folder.path)
     command = [sys.executable, "-m", LAUNCHER, *arguments]
     folder.write_json(folder.path / "command.json", command)
     child = subprocess.Popen(
@@ -57,13 +56,14 @@ def evaluate_with_slime(folder: RunFolder, engines: Sequence[str], step: int) ->
         env=child_environment(recipe, folder.path, os.environ),
         text=True,
         errors="replace",
+        start_new_session=True,
     )
-    with child, passed_on(child), (folder.path / LOG).open("w") as log:
+    with child, forwarded_to(child), (folder.path / LOG).open("w") as log:
         assert child.stdout is not None
         for line in child.stdout:
             print(line, end="", flush=True)
             log.write(line)
-    return child.returncode
+    return 128 - child.returncode if child.returncode < 0 else child.returncode
 
 
 def child_environment(recipe: Recipe, folder: Path, ours: Mapping[str, str]) -> dict[str, str]:
@@ -71,20 +71,3 @@ def child_environment(recipe: Recipe, folder: Path, ours: Mapping[str, str]) -> 
     theirs = environment(recipe, folder)
     path = os.pathsep.join(filter(None, [ours.get("PYTHONPATH"), theirs["PYTHONPATH"]]))
     return {**ours, **theirs, "PYTHONPATH": path}
-
-
-@contextmanager
-def passed_on(child: subprocess.Popen[str]) -> Iterator[None]:
-    """While the body runs, SIGTERM goes to `child`, and Ctrl-C, which the child gets from the
-    terminal too, waits for its end."""
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        if number == signal.SIGTERM:
-            child.terminate()
-
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -14,6 +14,7 @@ import contextlib
 import importlib
 import importlib.util
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -132,6 +133,8 @@ def _ray() -> Iterator[Any]:
     carried = {name: os.environ[name] for name in CARRIED if name in os.environ}
     environment = None if SUBMITTED in os.environ else {"env_vars": carried}
     ray.init(include_dashboard=False, runtime_env=environment)
+    # Ray has put its own in place, which aborts with a trace.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         yield ray
     finally:

@@ -173,11 +173,11 @@ def test_a_launcher_that_writes_nothing_is_a_failure(
 def test_a_term_signal_reaches_the_launcher(tmp_path: Path) -> None:
     script = (
         "import subprocess, sys\n"
-        "from launch.slime_evaluation import passed_on\n"
+        "from launch.foreground import forwarded_to\n"
         "wait = 'import time; print(1, flush=True); time.sleep(60)'\n"
         "command = [sys.executable, '-c', wait]\n"
-        "child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)\n"
-        "with passed_on(child):\n"
+        "child = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)\n"
+        "with forwarded_to(child):\n"
         "    child.stdout.readline()\n"
         "    print(child.pid, flush=True)\n"
         "    child.wait()\n"

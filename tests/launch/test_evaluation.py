@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
 
 from launch.argument_groups.words import CannotExpressError
-from launch.evaluation import custom_config, evaluation_arguments
+from launch.evaluation import evaluation_arguments
 from launch.flags.check import FlagError
 from tests.launch.recipes import dense_recipe as recipe
 
@@ -99,8 +98,3 @@ def test_every_flag_is_known_to_both_hosts(
 ) -> None:
     changed = recipe(tmp_path, f"slime.version={version}", "engine.cuda_graph_max_batch=64")
     assert evaluation_arguments(changed, FOLDER, engines)
-
-
-def test_the_custom_config_survives_yaml(tmp_path: Path) -> None:
-    path = Path("/runs/a: b #c/recipe.toml")
-    assert yaml.safe_load(custom_config(path)) == {"longrl_recipe": str(path)}

@@ -8,8 +8,10 @@ import importlib.util
 import os
 import subprocess
 import sys
+import threading
 import uuid
 from collections.abc import Iterator, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -55,9 +57,36 @@ def second_engine(engine: str, run: RunFolder, tmp_path: Path) -> Iterator[str]:
         yield process.url
 
 
-def longrl_eval(
-    environment: dict[str, str], slime_dir: Path, tmp_path: Path, engines: Sequence[str]
-) -> subprocess.CompletedProcess[str]:
+@pytest.fixture
+def silent_engine() -> Iterator[tuple[str, threading.Event]]:
+    """An engine that never answers a request, and whether it has got one."""
+    asked, done = threading.Event(), threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = b'{"model_path": "/models/silent"}'
+            self.send_response(200)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def do_POST(self) -> None:
+            asked.set()
+            done.wait()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", asked
+    done.set()
+    server.shutdown()
+    server.server_close()
+
+
+def command(slime_dir: Path, tmp_path: Path, engines: Sequence[str]) -> list[str]:
+    """`longrl eval` on two data sets of the lab, of 6 and 5 rows."""
     rows = tmp_path / "second.jsonl"
     write_rows(rows, rows=5, hops=4, seed=11)
     settings = (
@@ -67,11 +96,17 @@ def longrl_eval(
         "track.wandb=offline",
         f"slime.path={slime_dir}",
     )
-    command = [sys.executable, "-m", "launch.cli.main", "eval", "configs/embedded/lab.toml"]
-    command += ["--backend", "slime", "--engines", ",".join(engines), "--step", str(STEP)]
-    command += ["--runs", str(tmp_path / "runs")]
-    command += [word for setting in settings for word in ("--set", setting)]
-    return subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True)
+    words = [sys.executable, "-m", "launch.cli.main", "eval", "configs/embedded/lab.toml"]
+    words += ["--backend", "slime", "--engines", ",".join(engines), "--step", str(STEP)]
+    words += ["--runs", str(tmp_path / "runs")]
+    return words + [word for setting in settings for word in ("--set", setting)]
+
+
+def longrl_eval(
+    environment: dict[str, str], slime_dir: Path, tmp_path: Path, engines: Sequence[str]
+) -> subprocess.CompletedProcess[str]:
+    words = command(slime_dir, tmp_path, engines)
+    return subprocess.run(words, env=environment, cwd=ROOT, capture_output=True, text=True)
 
 
 def left_running(mark: str) -> list[str]:
@@ -163,4 +198,25 @@ def test_eval_asks_for_the_gpus_it_will_not_get(
     assert done.returncode == 2
     assert "asks for 8 GPUs and Ray has 0" in done.stdout
     assert "--engines" in done.stdout
+    assert left_running(environment[MARK]) == []
+
+
+def test_a_term_signal_ends_it_with_all_it_started(
+    environment: dict[str, str],
+    slime_dir: Path,
+    tmp_path: Path,
+    silent_engine: tuple[str, threading.Event],
+) -> None:
+    url, asked = silent_engine
+    log = tmp_path / "output.log"
+    with log.open("w") as output:
+        words = command(slime_dir, tmp_path, [url])
+        process = subprocess.Popen(
+            words, env=environment, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT
+        )
+    assert asked.wait(timeout=300), log.read_text()[-3000:]
+    process.terminate()
+    assert process.wait(timeout=120) != 0
+    assert "serves /models/silent" in log.read_text()
+    assert "eval: not evaluated" in log.read_text()
     assert left_running(environment[MARK]) == []

@@ -55,6 +55,24 @@ def test_the_module_ends_with_one_message_without_slime() -> None:
     assert "Traceback" not in ended.stderr
 
 
+def test_an_error_of_an_actor_is_one_message(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class WrappedError(ExplainedError):
+        """As Ray raises it: the actor's traceback for text, the error itself beside it."""
+
+        cause = ExplainedError("the judge is gone; start it")
+
+    def fail() -> None:
+        raise WrappedError("ray::RolloutManager.eval() ... Traceback ...")
+
+    monkeypatch.setattr(evaluate, "evaluate", fail)
+    with pytest.raises(SystemExit) as ended:
+        evaluate.main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "longrl: the judge is gone; start it\n"
+
+
 def test_one_engine_takes_the_place_of_the_router(
     tmp_path: Path, external_module: list[bool]
 ) -> None:
