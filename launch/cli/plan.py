@@ -9,8 +9,11 @@ from rich.console import Console
 
 from launch.cli.options import Overrides, RecipePath
 from launch.models.facts import shape_for
+from launch.plan.measure.command import measure_stage
+from launch.plan.measure.planned import StageName
+from launch.plan.measure.report import show_measurement, to_json
 from launch.plan.notes import notes
-from launch.plan.plan import Plan, at_context, make_plan
+from launch.plan.plan import Plan, PlanError, at_context, make_plan
 from launch.plan.remedy import remedies
 from launch.plan.render import show_plan, show_search
 from launch.plan.search import search_layouts
@@ -31,6 +34,9 @@ def plan(
     search: bool = False,
     write: Path | None = None,
     json: bool = False,
+    measure: bool = False,
+    stage: StageName | None = None,
+    tokens: int | None = None,
 ) -> int:
     """Plan memory, disk and time of a recipe, and say what would fit where it does not.
 
@@ -44,6 +50,10 @@ def plan(
         search: List the layouts of the recipe's GPUs that fit, best first.
         write: Run folder that gets plan.json.
         json: Print JSON.
+        measure: Build one GPU's share of a pipeline stage, train a step of it here (on a GPU where
+            there is one, else on CPU at a scaled length) and print planned against measured memory.
+        stage: The stage to measure; the one with the higher peak unless stated.
+        tokens: Tokens on the GPU to measure at; the recipe's on a GPU, 2,048 on CPU unless stated.
     """
     loaded = load_recipe(recipe, overrides).recipe
     if context is not None:
@@ -51,6 +61,10 @@ def plan(
     shape = shape_for(loaded)
     if loaded.backend == "embedded":
         return _embedded(loaded, shape, json)
+    if not measure and (stage is not None or tokens is not None):
+        raise PlanError("--stage and --tokens belong to --measure; add it")
+    if measure:
+        return _measure(loaded, shape, stage, tokens, json)
     if search:
         return _search(loaded, shape, json)
     made = make_plan(loaded, shape, run)
@@ -95,6 +109,17 @@ def _search(recipe: Recipe, shape: ModelShape, json: bool) -> int:
         else:
             print("no layout of these GPUs fits; raise cluster.nodes or lower --context")
     return 0 if found else 2
+
+
+def _measure(
+    recipe: Recipe, shape: ModelShape, stage: StageName | None, tokens: int | None, json: bool
+) -> int:
+    planned, measured, device = measure_stage(recipe, shape, stage, tokens)
+    if json:
+        _print_json(to_json(planned, measured, device))
+    else:
+        show_measurement(Console(), recipe.name, planned, measured, device)
+    return 2 if measured.out_of_memory else 0
 
 
 def _print_json(value: object) -> None:

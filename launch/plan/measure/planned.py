@@ -24,6 +24,9 @@ StageName = Literal["first", "last"]
 CPU_TOKENS, CPU_LAYERS = 2048, 2
 """Of a share that is measured on CPU: half a minute on two cores, and terms of tens of MiB."""
 
+USUAL_CHUNK = 1024
+"""Rows of a chunk where the recipe cuts nothing, so that both ways are compared."""
+
 
 @dataclass(frozen=True, slots=True)
 class Planned:
@@ -65,12 +68,12 @@ def planned(
     kept = min(layers or per_stage, per_stage)
     small = replace(shape, num_layers=kept * layout.pp)
     batch = whole if tokens is None else _scaled(whole, layout, tokens)
-    here = _with_chunk(recipe, batch.local / whole.local)
+    scale = batch.local / whole.local
     return Planned(
         stage=index,
-        share=_share(here, small, layout, batch, index),
-        terms=_terms(here, small, layout, batch, index),
-        full=_terms(recipe, shape, layout, whole, index),
+        share=_share(recipe, small, layout, batch, index, scale),
+        terms=_terms(recipe, small, layout, batch, index, scale),
+        full=_terms(recipe, shape, layout, whole, index, 1.0),
         full_tokens=whole.local,
         full_layers=per_stage,
     )
@@ -84,9 +87,17 @@ def _memory(
 
 
 def _terms(
-    recipe: Recipe, shape: ModelShape, layout: Layout, batch: MicroBatch, stage: int
+    recipe: Recipe,
+    shape: ModelShape,
+    layout: Layout,
+    batch: MicroBatch,
+    stage: int,
+    scale: float,
 ) -> dict[str, float]:
-    """Planned bytes by the names of the measured terms."""
+    """Planned bytes by the names of the measured terms; log-probs in chunks and not."""
+    rows = _chunk(recipe, scale)
+    if recipe.performance.log_prob_chunk is not None:
+        recipe = _with_chunk(recipe, rows)
     memory = _memory(recipe, shape, layout, batch, stage)
     terms = {
         "weights": memory.weights,
@@ -96,7 +107,8 @@ def _terms(
         "layer": memory.working_set + memory.gathered_keys_values,
     }
     if stage == layout.pp - 1:
-        log_probs = log_prob_memory(recipe, shape, layout, batch)
+        cut = _with_chunk(recipe, rows)
+        log_probs = log_prob_memory(cut, shape, layout, batch)
         terms |= {
             "log_prob_train_unchunked": log_probs.train_whole,
             "log_prob_train_chunked": log_probs.train_chunked,
@@ -123,17 +135,23 @@ def _scaled(batch: MicroBatch, layout: Layout, tokens: int) -> MicroBatch:
     )
 
 
-def _with_chunk(recipe: Recipe, scale: float) -> Recipe:
-    """The recipe with as many chunks of log-probs at `scale` times the tokens."""
-    chunk = recipe.performance.log_prob_chunk
-    if chunk is None or scale >= 1:
-        return recipe
-    section = recipe.performance.model_copy(update={"log_prob_chunk": max(1, round(chunk * scale))})
+def _chunk(recipe: Recipe, scale: float) -> int:
+    """Rows of a chunk such that there are as many chunks at `scale` times the tokens."""
+    return max(1, round((recipe.performance.log_prob_chunk or USUAL_CHUNK) * min(1.0, scale)))
+
+
+def _with_chunk(recipe: Recipe, rows: int) -> Recipe:
+    section = recipe.performance.model_copy(update={"log_prob_chunk": rows})
     return recipe.model_copy(update={"performance": section})
 
 
 def _share(
-    recipe: Recipe, shape: ModelShape, layout: Layout, batch: MicroBatch, stage: int
+    recipe: Recipe,
+    shape: ModelShape,
+    layout: Layout,
+    batch: MicroBatch,
+    stage: int,
+    scale: float,
 ) -> Share:
     performance, moe, tp = recipe.performance, shape.moe, layout.tp
     older = recipe.slime.version == "v0.2.4"
@@ -157,7 +175,8 @@ def _share(
         sequence_parallel=layout.sequence_parallel,
         recompute=performance.recompute == "full",
         in_flight=min(layout.pp - stage, batch.count),
-        log_prob_chunk=performance.log_prob_chunk,
+        log_prob_chunk=_chunk(recipe, scale),
+        chunked=performance.log_prob_chunk is not None,
         temperature=recipe.rollout.temperature,
         response_rows=batch.response_rows if older else None,
         experts=moe.num_experts // layout.ep if moe else 0,

@@ -21,19 +21,23 @@ TERMS = {
     "weights": "weights, bf16",
     "gradients": "gradients, fp32",
     "optimiser": "optimiser, this GPU's part",
-    "checkpoints": "activations kept between passes",
-    "layer": "one layer's working set, backward",
-    "forward_no_grad": "a pass through the layers without gradients",
-    "log_prob_no_grad_unchunked": "log-probs without gradients, all rows at once",
-    "log_prob_no_grad_chunked": "log-probs without gradients, in chunks",
-    "log_prob_train_unchunked": "log-probs in training, all rows at once",
-    "log_prob_train_chunked": "log-probs in training, in chunks",
-    "embedding_gradient": "gradient of the embedding, bf16",
+    "checkpoints": "activations kept",
+    "layer": "one layer's backward pass",
+    "forward_no_grad": "layers without gradients",
+    "log_prob_no_grad_unchunked": "log-probs, no gradients",
+    "log_prob_no_grad_chunked": "the same in chunks",
+    "log_prob_train_unchunked": "log-probs, training",
+    "log_prob_train_chunked": "the same in chunks",
+    "embedding_gradient": "gradient of the embedding",
     "optimiser_step": "optimiser step",
     "peak": "peak",
     "reserved": "held by torch's allocator",
 }
 """Measured terms in the order they are shown."""
+
+LEGEND = (
+    "recipe: its plan; planned: the plan's formulas at the measured size; ratio: measured / planned"
+)
 
 
 def show_measurement(
@@ -41,7 +45,10 @@ def show_measurement(
 ) -> None:
     """Print header, table and differences."""
     console.print(f"{name}: {_header(planned, measured)}", soft_wrap=True, markup=False)
-    table = Table("MiB on one GPU", "recipe", "planned here", "measured", "measured / planned")
+    table = Table()
+    table.add_column("MiB on one GPU", no_wrap=True)
+    for column in ("recipe", "planned", "measured", "ratio"):
+        table.add_column(column, justify="right")
     for row in rows(planned, measured):
         table.add_row(
             TERMS[row["term"]],
@@ -49,6 +56,7 @@ def show_measurement(
             "" if row["ratio"] is None else f"{row['ratio']:.2f}",
         )
     console.print(table)
+    console.print(LEGEND, soft_wrap=True)
     if measured.out_of_memory:
         last = list(measured.terms)[-1:] or ["nothing"]
         console.print(
@@ -105,6 +113,11 @@ def differences(planned: Planned, device: Device) -> list[str]:
         "transformer-engine adds them in the kernel",
         "not in any figure: CUDA context, NCCL buffers and fragmentation (plan.reserve_gib)",
     ]
+    if share.recompute:
+        lines.append(
+            "one layer's backward pass is planned as twice its activations; a ratio below 1 is "
+            "what autograd frees on the way, and small lengths show weight gradients too"
+        )
     if share.cp > 1:
         lines.append(
             "keys and values of the whole sequence are gathered; transformer-engine's ring holds "
@@ -116,10 +129,12 @@ def differences(planned: Planned, device: Device) -> list[str]:
             "dispatch buffers of the all-to-all are one copy"
         )
     if share.has_head:
-        lines.append(
+        lines += [
             "the plan of log-probs in training is an upper bound: it assumes that the fp32 logits "
-            "are held in the backward pass, and Megatron's schedule drops them before"
-        )
+            "are held in the backward pass, and Megatron's schedule drops them before",
+            "in chunks and without gradients the bf16 logits decide, which exist while the fp32 "
+            "ones are made (1.5 copies); the plan counts what follows",
+        ]
     if device.kind == "cpu":
         lines.append(
             "measured on CPU, as resident pages: nothing here was run on a GPU; a GPU measures "

@@ -46,7 +46,9 @@ class Share:
     recompute: bool
     in_flight: int
     """Micro-batches whose checkpoints are alive at once on this stage."""
-    log_prob_chunk: int | None
+    log_prob_chunk: int
+    """Rows of logits at once in the passes that are cut; `chunked`: the recipe cuts them."""
+    chunked: bool
     temperature: float
     response_rows: int | None = None
     """Rows of logits that v0.2.4 looks at, and not as v0.3.1 does; None is all, as v0.3.1 does."""

@@ -28,7 +28,7 @@ def main() -> None:
     else:
         meter = ProcessMeter()
     try:
-        warm_up(share, meter, device)
+        warm_up(share, device)
         Phases(share, meter, device, lambda term, size: _say(term=term, bytes=size)).run()
         if device.type == "cuda":
             _say(term="reserved", bytes=torch.cuda.max_memory_reserved())

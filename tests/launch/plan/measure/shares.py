@@ -12,8 +12,8 @@ def small(**changes: Any) -> Share:
     fields: dict[str, Any] = {
         "layers": 2,
         "hidden": 512,
-        "heads": 4,
-        "kv_heads": 2,
+        "heads": 2,
+        "kv_heads": 1,
         "head_dim": 64,
         "ffn": 512,
         "vocab": 4096,
@@ -30,6 +30,7 @@ def small(**changes: Any) -> Share:
         "recompute": True,
         "in_flight": 2,
         "log_prob_chunk": 64,
+        "chunked": True,
         "temperature": 1.0,
     }
     return Share(**{**fields, **changes})

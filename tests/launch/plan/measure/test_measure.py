@@ -9,8 +9,8 @@ import torch
 
 from launch.plan.measure import run
 from launch.plan.measure.buffers import build
-from launch.plan.measure.meter import Meter, ProcessMeter
-from launch.plan.measure.phases import Phases
+from launch.plan.measure.meter import ProcessMeter
+from launch.plan.measure.phases import Blind, Phases
 from launch.plan.measure.run import Device, Measured, measure
 from launch.plan.measure.share import MeasureError, Share
 from tests.launch.plan.measure.shares import small
@@ -73,20 +73,8 @@ def test_activations_grow_with_length_and_not_with_its_square(
     for shape, terms in ((share, long), (half, short)):
         kept = 2 * shape.in_flight * shape.layers * shape.cut_tokens * shape.hidden
         assert terms["checkpoints"] == pytest.approx(kept, abs=NOISE)
+    # Scores of every query and key in bf16 would make it 2.7.
     assert 1.4 < long["layer"] / short["layer"] < 2.3
-    # One score for each query and key of a head would be this much.
-    scores = 2 * share.heads * share.tokens**2 * share.cp
-    assert long["layer"] < scores / 2
-
-
-class Silent:
-    """A meter for runs whose memory does not matter."""
-
-    def used(self) -> int:
-        return 0
-
-    def peak(self) -> int:
-        return 0
 
 
 @pytest.mark.parametrize(
@@ -95,15 +83,14 @@ class Silent:
         {"has_embedding": True, "has_head": False, "in_flight": 2},
         {"has_embedding": True, "tied": True, "recompute": False, "qk_norm": False},
         {"ffn": 0, "experts": 3, "all_experts": 6, "top_k": 2, "expert_ffn": 32, "etp": 2},
-        {"sequence_parallel": False, "qkv_bias": True, "log_prob_chunk": None},
+        {"sequence_parallel": False, "qkv_bias": True, "chunked": False},
     ],
     ids=["first", "one stage", "experts", "no sequence parallel"],
 )
 def test_every_parameter_is_trained(changes: dict[str, object]) -> None:
     share = small(vocab=64, tokens=32, hidden=32, head_dim=8, **changes)
-    meter: Meter = Silent()
     terms: dict[str, int] = {}
-    phases = Phases(share, meter, torch.device("cpu"), terms.__setitem__)
+    phases = Phases(share, Blind(), torch.device("cpu"), terms.__setitem__)
     phases.run()
     for buffer in phases.buffers:
         pieces = buffer.gradients.split([p.numel() for p in buffer.parameters])

@@ -77,6 +77,17 @@ def test_a_scaled_plan_keeps_the_ratios() -> None:
     assert half.share.log_prob_chunk == 128
 
 
+def test_without_chunks_both_ways_are_planned_all_the_same() -> None:
+    whole = planned(made(performance__log_prob_chunk=None), shape_of("4b"), "last", 4096, None)
+    assert (whole.share.chunked, whole.share.log_prob_chunk) == (False, 102)
+    cut = planned(made(performance__log_prob_chunk=1024), shape_of("4b"), "last", 4096, None)
+    assert cut.share.chunked
+    for term in whole.terms:
+        if term.startswith("log_prob"):
+            assert whole.terms[term] == cut.terms[term]
+    assert whole.terms["peak"] < cut.terms["peak"]
+
+
 def test_v024_looks_at_response_rows() -> None:
     older = made(slime__version="v0.2.4")
     assert planned(older, shape_of("4b"), "last", None, None).share.response_rows == 20480

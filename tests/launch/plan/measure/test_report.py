@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from launch.cli.plan import plan
 from launch.plan.measure import command
 from launch.plan.measure.planned import Planned, planned
 from launch.plan.measure.report import rows, show_measurement, to_json
 from launch.plan.measure.run import Device, Measured, find_device
 from launch.plan.measure.share import MeasureError
+from launch.plan.plan import PlanError
 from tests.launch.plan.made import made, shape_of
+from tests.launch.recipes import DENSE
 
 CPU = Device("cpu", "CPU, 2 cores", 2**34)
 GPU = Device("cuda", "a GPU", None)
@@ -74,6 +80,24 @@ def test_differences_depend_on_the_share() -> None:
     text = printed(experts, Measured("H800", {}, False), CPU)
     assert "routing is balanced" in text
     assert "upper bound" not in text
+
+
+def test_the_command_prints_what_was_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = tmp_path / "dense.toml"
+    recipe.write_text(DENSE)
+    measured = Measured("CPU", {"weights": 2**20}, False)
+    monkeypatch.setattr(command, "find_device", lambda: CPU)
+    monkeypatch.setattr(command, "measure", lambda share, device: measured)
+    assert plan(recipe, measure=True, stage="first", tokens=4096, json=True) == 0
+    printed_json = json.loads(capsys.readouterr().out)
+    assert (printed_json["stage"], printed_json["share"]["tokens"]) == (0, 4096)
+    monkeypatch.setattr(command, "measure", lambda *_: replace(measured, out_of_memory=True))
+    assert plan(recipe, measure=True) == 2
+    assert "memory ran out after 'weights, bf16'" in capsys.readouterr().out
+    with pytest.raises(PlanError, match="belong to --measure"):
+        plan(recipe, tokens=4096)
 
 
 def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
