@@ -6,20 +6,24 @@ is then made to agree: slime follows it blindly, and without one starts over fro
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from slime_ext.errors import ExplainedError
 from slime_ext.metrics.run_folder import RunFolder
 from slime_ext.recipe.schema import Recipe
+from slime_ext.rollout.positions import Positions
+from slime_ext.weights.torch_dist import METADATA, BrokenIndexError, pieces
 
 MARKER = "latest_checkpointed_iteration.txt"
-_SHARD = re.compile(rb"__\d+_\d+\.distcp")
 
 
 class NothingLeftError(ExplainedError):
     """Every rollout of the recipe is already in the newest checkpoint."""
+
+
+class NoPositionError(ExplainedError):
+    """There are whole checkpoints, and for none of them is the next prompt known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,49 +35,79 @@ class Start:
     steps: int
     checkpoint: Path | None
     skipped: list[str] = field(default_factory=list)
-    """Newer checkpoints that are incomplete, each with the reason."""
+    """Newer checkpoints that cannot be gone on from, each with the reason."""
+    marker: str | None = None
+    """What the marker said, where it was wrong."""
 
     def describe(self) -> str:
         """One line for the log, and one for each checkpoint that was passed over."""
         where = f"checkpoint {self.checkpoint.name}" if self.checkpoint else "the base model"
         left = self.steps - self.rollout
-        lines = [f"skipped an incomplete checkpoint: {one}" for one in self.skipped]
+        lines = [f"skipped checkpoint {one}" for one in self.skipped]
+        if self.marker is not None:
+            lines.append(f"{MARKER} said {self.marker!r} and was put right")
         return "\n".join([*lines, f"starts from {where}; {left} of {self.steps} rollouts remain"])
 
 
 def prepare_start(recipe: Recipe, folder: RunFolder) -> Start:
     """Choose the checkpoint and point the marker at it.
 
-    Raises NothingLeftError where no rollout is left to do.
+    Raises NothingLeftError where no rollout is left to do, NoPositionError where starting over
+    would throw away whole checkpoints.
     """
-    chosen, skipped = newest_complete(folder.checkpoints)
+    root = folder.checkpoints
+    chosen, skipped = newest_resumable(root)
+    if chosen is None and (whole := [one for one in checkpoints(root) if not incomplete(one)]):
+        raise NoPositionError(
+            f"{root} holds {len(whole)} complete checkpoints, the newest {whole[-1].name}, but "
+            f"{Positions(root).file(iteration_of(whole[-1]))} is missing, so the next prompt is "
+            "unknown. Bring the file back, or start over with --fresh"
+        )
     done = iteration_of(chosen) + 1 if chosen else 0
-    start = Start(done, recipe.rollout.steps, chosen, skipped)
     if done >= recipe.rollout.steps:
         raise NothingLeftError(
-            f"{folder.checkpoints} holds all of rollout.steps = {recipe.rollout.steps} rollouts, "
+            f"{root} holds all of rollout.steps = {recipe.rollout.steps} rollouts, "
             "none remain. Raise rollout.steps to train on, or `longrl export` the checkpoint"
         )
-    marker = folder.checkpoints / MARKER
-    if chosen is None:
-        marker.unlink(missing_ok=True)
+    return Start(done, recipe.rollout.steps, chosen, skipped, _put_right(root / MARKER, chosen))
+
+
+def _put_right(marker: Path, chosen: Path | None) -> str | None:
+    """Let `marker` name `chosen`; what it said before, where that was wrong."""
+    said = marker.read_text(errors="replace").strip() if marker.is_file() else None
+    right = None if chosen is None else str(iteration_of(chosen))
+    if said == right:
+        return None
+    if right is None:
+        marker.unlink()
     else:
         partial = marker.with_suffix(".partial")
-        partial.write_text(str(iteration_of(chosen)))
+        partial.write_text(right)
         partial.replace(marker)
-    return start
+    return said if said is not None else "nothing"
 
 
-def newest_complete(root: Path) -> tuple[Path | None, list[str]]:
-    """The newest complete checkpoint under `root`; the newer ones that are not, with reasons."""
+def newest_resumable(root: Path) -> tuple[Path | None, list[str]]:
+    """The newest checkpoint under `root` to go on from; the newer ones that are not, with reasons.
+
+    It must be complete, and the position in the data after its rollout must be known.
+    """
     skipped: list[str] = []
-    folders = [one for one in root.glob("iter_*") if one.name.removeprefix("iter_").isdigit()]
-    for folder in sorted(folders, key=iteration_of, reverse=True):
+    for folder in reversed(checkpoints(root)):
         fault = incomplete(folder)
+        position = Positions(root).file(iteration_of(folder))
+        if fault is None and not position.is_file():
+            fault = f"{position} is missing, so the next prompt is unknown"
         if fault is None:
             return folder, skipped
         skipped.append(f"{folder.name}: {fault}")
     return None, skipped
+
+
+def checkpoints(root: Path) -> list[Path]:
+    """Folders `iter_N` of `root`, complete or not, in order."""
+    found = [one for one in root.glob("iter_*") if one.name.removeprefix("iter_").isdigit()]
+    return sorted(found, key=iteration_of)
 
 
 def iteration_of(folder: Path) -> int:
@@ -84,17 +118,23 @@ def iteration_of(folder: Path) -> int:
 def incomplete(folder: Path) -> str | None:
     """What a torch_dist checkpoint lacks, None where it is whole.
 
-    `.metadata` is written last and names every shard, so its text tells what must be there.
+    `.metadata` is written last and says how far into each file its tensors reach.
     """
-    for name in (".metadata", "common.pt", "metadata.json"):
+    for name in (METADATA, "common.pt", "metadata.json"):
         if not _size(folder / name):
             return f"{name} is missing or empty"
-    named = {match.decode() for match in _SHARD.findall((folder / ".metadata").read_bytes())}
-    if not named:
-        return ".metadata names no shard"
-    lost = sorted(name for name in named if not _size(folder / name))
-    if lost:
-        return f"{len(lost)} of {len(named)} shards missing or empty, the first {lost[0]}"
+    try:
+        found = pieces(folder)
+    except BrokenIndexError as error:
+        return str(error)
+    ends: dict[str, int] = {}
+    for piece in found:
+        ends[piece.file] = max(ends.get(piece.file, 0), piece.offset + piece.length)
+    if not ends:
+        return f"{METADATA} names no file"
+    short = sorted(name for name, end in ends.items() if _size(folder / name) < end)
+    if short:
+        return f"{len(short)} of {len(ends)} files missing or cut off, the first {short[0]}"
     return None
 
 

@@ -10,6 +10,7 @@ from launch.preflight.context import Context
 from launch.preflight.finding import Finding
 from launch.preflight.resume import MARKER, check_resume
 from slime_ext.metrics.run_folder import write_recipe
+from tests.fakes.torch_dist import write_checkpoint
 from tests.launch.preflight.conftest import LAB_MODEL, MakeContext, named
 
 
@@ -21,16 +22,9 @@ def context(make: MakeContext) -> Context:
 
 
 def save(context: Context, iteration: int, *, complete: bool = True, position: bool = True) -> None:
-    folder = context.folder.checkpoints / f"iter_{iteration:07d}"
-    folder.mkdir()
-    for name in ("common.pt", "metadata.json", ".metadata"):
-        (folder / name).write_text("__0_0.distcp")
-    if complete:
-        (folder / "__0_0.distcp").write_text("x")
-    if position:
-        state = context.folder.checkpoints / "rollout" / f"longrl_data_source_{iteration}.json"
-        state.parent.mkdir(exist_ok=True)
-        state.write_text("{}")
+    folder = write_checkpoint(context.folder.checkpoints, iteration, position)
+    if not complete:
+        next(folder.glob("*.distcp")).unlink()
 
 
 def mark(context: Context, text: str) -> None:
@@ -78,7 +72,7 @@ def test_a_marker_without_a_number_is_none(context: Context, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("complete", "said"), [(False, "incomplete (1 of 1 shards"), (None, "is gone")]
+    ("complete", "said"), [(False, "incomplete (1 of 1 files"), (None, "is gone")]
 )
 def test_a_marker_that_leads_nowhere(context: Context, complete: bool | None, said: str) -> None:
     save(context, 20)
