@@ -14,6 +14,9 @@ from torch import Tensor
 
 from launch.plan.measure.kernels import gather, scatter
 
+State = tuple[Tensor, ...]
+"""The dropout counters that the GPU's backward kernel asks for; without dropout any call's do."""
+
 
 class RingAttention(torch.autograd.Function):
     """Rank 0 of `ranks`: it holds the first and the last of 2 x ranks pieces of the sequence, so
@@ -29,7 +32,7 @@ class RingAttention(torch.autograd.Function):
         out, sums = torch.empty_like(query), []
         half = len(query) // 2
         for piece, place in _pieces(half, ranks):
-            total, lse = _attend(query[piece], keys, values, place)
+            total, lse, ctx.state = _attend(query[piece], keys, values, place)
             out[piece] = total
             sums.append(lse)
         ctx.save_for_backward(query, key, value, out, *sums)
@@ -44,11 +47,13 @@ class RingAttention(torch.autograd.Function):
         d_keys, d_values = torch.zeros_like(keys), torch.zeros_like(values)
         half = len(query) // 2
         for (piece, place), lse in zip(_pieces(half, ctx.ranks), sums, strict=True):
-            mine = grads[0][piece], query[piece], out[piece]
+            mine = grads[0][piece], query[piece], out[piece], lse
             total = d_query[piece].zero_()
             for block in range(place + 1):
                 part = slice(block * half, (block + 1) * half)
-                dq, dk, dv = _flash_backward(*mine, keys[part], values[part], lse, block == place)
+                dq, dk, dv = _flash_backward(
+                    *mine, keys[part], values[part], block == place, ctx.state
+                )
                 total += dq
                 d_keys[part] += dk
                 d_values[part] += dv
@@ -60,34 +65,42 @@ def _pieces(half: int, ranks: int) -> tuple[tuple[slice, int], tuple[slice, int]
     return (slice(0, half), 0), (slice(half, 2 * half), 2 * ranks - 1)
 
 
-def _attend(query: Tensor, keys: Tensor, values: Tensor, place: int) -> tuple[Tensor, Tensor]:
+def _attend(
+    query: Tensor, keys: Tensor, values: Tensor, place: int
+) -> tuple[Tensor, Tensor, State]:
     """One piece of queries against all keys up to its own end; fp32 sums over the blocks."""
     size = len(query)
     near = slice(place * size, (place + 1) * size)
-    out, lse = _flash(query, keys[near], values[near], True)
+    out, lse, state = _flash(query, keys[near], values[near], True)
     total = out.float()
     for block in range(place):
         far = slice(block * size, (block + 1) * size)
-        out, far_lse = _flash(query, keys[far], values[far], False)
+        out, far_lse, state = _flash(query, keys[far], values[far], False)
         weight = torch.sigmoid(far_lse - lse).flatten(0, 1).t().unsqueeze(-1)
         total.lerp_(out.float(), weight)
         lse = torch.logaddexp(lse, far_lse)
-    return total, lse
+    return total, lse, state
 
 
-def _flash(query: Tensor, key: Tensor, value: Tensor, causal: bool) -> tuple[Tensor, Tensor]:
+def _flash(query: Tensor, key: Tensor, value: Tensor, causal: bool) -> tuple[Tensor, Tensor, State]:
     """[n, heads, d] -> out of the same shape and log-sum-exp [kv_heads, heads / kv_heads, n]."""
     inputs = _grouped(query, key, value)
     if query.is_cpu:
-        op = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
-    else:
-        op = torch.ops.aten._scaled_dot_product_flash_attention
-    out, lse = op(*inputs, 0.0, causal)[:2]
-    return _rows(out), lse
+        out, lse = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(*inputs, 0.0, causal)
+        return _rows(out), lse, ()
+    result = torch.ops.aten._scaled_dot_product_flash_attention(*inputs, 0.0, causal)
+    return _rows(result[0]), result[1], tuple(result[6:8])
 
 
 def _flash_backward(
-    grad: Tensor, query: Tensor, out: Tensor, key: Tensor, value: Tensor, lse: Tensor, causal: bool
+    grad: Tensor,
+    query: Tensor,
+    out: Tensor,
+    lse: Tensor,
+    key: Tensor,
+    value: Tensor,
+    causal: bool,
+    state: State,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of query, key and value rows, given the merged output and log-sum-exp."""
     q, k, v = _grouped(query, key, value)
@@ -96,11 +109,9 @@ def _flash_backward(
         op = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
         dq, dk, dv = op(g, q, k, v, o, lse, 0.0, causal)
     else:
-        # The two counters seed dropout, which is 0 here.
-        seed = torch.zeros((), dtype=torch.int64, device=query.device)
         op = torch.ops.aten._scaled_dot_product_flash_attention_backward
         sizes = (None, None, len(query), len(key))
-        dq, dk, dv = op(g, q, k, v, o, lse, *sizes, 0.0, causal, seed, seed)
+        dq, dk, dv = op(g, q, k, v, o, lse, *sizes, 0.0, causal, *state)
     return _rows(dq), dk.sum(1).transpose(0, 1), dv.sum(1).transpose(0, 1)
 
 
