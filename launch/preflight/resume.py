@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from launch.job.resume import MARKER, incomplete, iteration_of
 from launch.preflight.context import Context
 from launch.preflight.finding import Area, Finding
 from slime_ext.errors import ExplainedError
 from slime_ext.metrics.run_folder import RunFolder, RunFolderError, check_run
 from slime_ext.recipe.schema import Recipe
+from slime_ext.weights.checkpoints import MARKER, incomplete, iteration_of
 
 
 def check_resume(recipe: Recipe, context: Context) -> list[Finding]:

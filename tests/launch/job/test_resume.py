@@ -8,16 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from launch.job.resume import (
-    MARKER,
-    NoPositionError,
-    NothingLeftError,
-    incomplete,
-    prepare_start,
-)
+from launch.job.resume import NoPositionError, NothingLeftError, prepare_start
 from slime_ext.metrics.run_folder import RunFolder
 from slime_ext.recipe.schema import Recipe
 from slime_ext.rollout.positions import Positions
+from slime_ext.weights.checkpoints import MARKER, incomplete
 from tests.fakes.torch_dist import write_checkpoint
 from tests.launch.job.recipes import job_recipe
 
