@@ -30,6 +30,7 @@ from slime_ext.host.types import DynamicFilterOutput, RolloutFnEvalOutput, Sampl
 from slime_ext.metrics.aggregate import eval_metrics, rollout_metrics
 from slime_ext.metrics.rollouts import rollout_rows
 from slime_ext.rollout import engine_counts
+from slime_ext.rollout.engine_address import note_engines
 from slime_ext.rollout.evaluation import evaluate_sets
 from slime_ext.rollout.kinds import own_kind, undeclared_fan_out
 from slime_ext.rollout.lost import require_answers
@@ -49,6 +50,7 @@ async def generate(
     """
     sample.reward = None
     runtime = runtime_of(args)
+    note_engines(runtime, args)
     own = own_kind(runtime)
     sample_one = single_turn if own is None else own.generate
     done = await sample_one(runtime, args, sample, sampling_params, evaluation)
@@ -111,6 +113,7 @@ def evaluate(
             "the recipe names no held-out rows; set data.eval or data.eval_sets, or start without "
             "--eval-interval"
         )
+    note_engines(runtime, args)
     return RolloutFnEvalOutput(data=run_async(evaluate_sets(runtime, args)))
 
 

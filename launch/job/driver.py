@@ -1,25 +1,29 @@
 """The part of a job that starts the training program once Ray is whole, and judges how it ended.
 
 One design choice: the exit code is the only word between this process and the job script: 0 is
-done, 75 is saved on request, anything else is the program's own.
+done, 75 and 76 are saved on request, 70 is stuck, anything else is the program's own.
 """
 
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from pathlib import Path
 
 from launch.job.program import job_variables, training_command
+from launch.job.pruner import Pruner
 from launch.job.ready import ray_nodes, wait_ready
 from launch.job.resume import prepare_start
 from launch.job.submission import RayJob
 from launch.job.watch import Watch
 from slime_ext.errors import ExplainedError
 from slime_ext.metrics.run_folder import RunFolder, start_attempt
-from slime_ext.metrics.stop_flag import STOPPED, StopFlag
+from slime_ext.metrics.stop_flag import STOPPED, StopFlag, exit_code
 from slime_ext.recipe.load import load_recipe
+
+DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 def drive(folder: RunFolder, port: int, ready: Path) -> int:
@@ -33,16 +37,26 @@ def drive(folder: RunFolder, port: int, ready: Path) -> int:
     ready.touch()
     start = prepare_start(recipe, folder)
     print(start.describe())
-    StopFlag(folder.path).clear()
+    stop = StopFlag(folder.path)
+    if stop.asked():
+        print("asked to stop before the program began")
+        return STOPPED
     attempt = start_attempt(folder)
     variables = job_variables(recipe, folder, attempt)
     job = RayJob(dashboard, training_command(recipe, folder, attempt), variables)
     print(f"attempt {attempt}, Ray job {job.id}")
-    code = job.follow(sys.stdout, Watch(recipe, folder, attempt))
-    stop = StopFlag(folder.path)
+    watch, pruner = Watch(recipe, folder, attempt), Pruner(folder, attempt)
+
+    def look() -> int | None:
+        pruner()
+        return watch()
+
+    code = job.follow(sys.stdout, look)
+    if code == 0:
+        pruner.finish()
     if stop.saved_step() is not None:
-        print(f"saved after step {stop.saved_step()} on request")
-        return STOPPED
+        print(f"saved up to rollout {stop.saved_step()} on request of {stop.asked()}")
+        return exit_code(stop.asked())
     return code
 
 
@@ -57,6 +71,11 @@ def main() -> int:
         return drive(RunFolder(asked.run), asked.port, asked.ready)
     except ExplainedError as error:
         print(f"longrl: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        if error.errno not in DISK:
+            raise
+        print(f"longrl: {error}; free space, or lower checkpoint.keep", file=sys.stderr)
         return 2
 
 

@@ -38,8 +38,8 @@ class RayJob:
     def follow(self, out: TextIO, watch: Callable[[], int | None], every_s: float = 2.0) -> int:
         """Copy the program's output to `out` until it ends; its exit code.
 
-        `watch` is asked every `every_s` seconds; a number from it stops the program and is
-        returned.
+        `watch` is asked every `every_s` seconds; a number from it is returned at once, and the
+        program goes on: whoever ends the job can look into it first.
 
         Raises JobLostError where Ray lost the program.
         """
@@ -50,7 +50,6 @@ class RayJob:
         while not self._client.get_job_status(self.id).is_terminal():
             verdict = await asyncio.to_thread(watch)
             if verdict is not None:
-                self._client.stop_job(self.id)
                 copying.cancel()
                 return verdict
             await asyncio.wait([copying], timeout=every_s)

@@ -37,6 +37,8 @@ MAY_CHANGE = {
     "eval.every",
     "checkpoint.every",
     "checkpoint.keep",
+    "checkpoint.keep_best",
+    "checkpoint.best",
     "track.wandb",
     *(f"outcome.judge.{key}" for key in _JUDGE_OPERATION),
 }

@@ -11,6 +11,13 @@ from pathlib import Path
 
 STOPPED = 75
 """Exit code of a run that was asked to stop, saved and can go on (EX_TEMPFAIL)."""
+ALARMED = 76
+"""Exit code of a run that an alarm stopped: saved as well, but a person has to look first."""
+
+
+def exit_code(reason: str | None) -> int:
+    """What a saved run ends with that was stopped for `reason`."""
+    return ALARMED if (reason or "").startswith("alarm ") else STOPPED
 
 
 class StopFlag:

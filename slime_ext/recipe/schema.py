@@ -164,7 +164,11 @@ class CheckpointSection(Section):
 
     every: int = Field(default=20, gt=0)
     keep: int = Field(default=2, gt=0)
-    """How many checkpoints stay on disk."""
+    """How many checkpoints stay on disk, with their optimiser state."""
+    keep_best: bool = True
+    """Under slime: also keep the weights of the best evaluated one, in `checkpoints/best/`."""
+    best: str = "reward/outcome"
+    """What is best: this metric of the first held-out set, larger is better."""
 
 
 class EmbeddedSection(Section):

@@ -71,6 +71,8 @@ class Runtime:
     """Metrics of that step."""
     after_rollout: Callable[[int], None] | None = None
     """Told the number of each rollout once it is sampled; set by the data source under slime."""
+    router: str | None = None
+    """Address of the engines' router that was written to the run folder."""
     _prompts: Kept[tuple[Split, int], Prompt] = field(
         default_factory=lambda: Kept(KEPT_TOKENS, lambda prompt: len(prompt.ids))
     )

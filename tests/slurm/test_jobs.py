@@ -93,7 +93,7 @@ def test_a_job_told_to_stop_saves_and_goes_on_by_itself(run: Job) -> None:
     run.cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now", check=False)
     assert run.wait(job) == "COMPLETED", run.log(job)
     log = run.log(job)
-    saved = int(re.search(r"saved after step (\d+) on request", log)[1])
+    saved = int(re.search(r"saved up to rollout (\d+) on request", log)[1])
     assert f"starts from checkpoint iter_{saved:07d}; {5 - saved} of 6 rollouts remain" in log
     rows = read_rows(run.folder / "metrics" / "rollout.jsonl")
     assert [row["step"] for row in rows] == [0, 1, 2, 3, 4, 5]
