@@ -1,7 +1,7 @@
 """Fused projections of Megatron: attention input per key-value group, gate above up.
 
-One design choice: pure row rearrangements of [out, in] matrices, so a round trip is exact in any
-dtype and either direction also works on meta tensors.
+One design choice: pure row rearrangements of weights [out, in] or biases [out], so a round trip is
+exact in any dtype and either direction also works on meta tensors.
 """
 
 from __future__ import annotations
@@ -11,24 +11,20 @@ from torch import Tensor
 
 
 def join_qkv(query: Tensor, key: Tensor, value: Tensor, kv_heads: int) -> Tensor:
-    """`linear_qkv` [(heads + 2 kv_heads) head_dim, hidden]: for each kv head its query heads, then
+    """`linear_qkv` [(heads + 2 kv_heads) head_dim, ...]: for each kv head its query heads, then
     its key, then its value (Megatron's `SelfAttention.get_query_key_value_tensors`)."""
-    hidden = query.shape[1]
-    groups = [part.view(kv_heads, -1, hidden) for part in (query, key, value)]
-    return torch.cat(groups, dim=1).reshape(-1, hidden)
+    rest = query.shape[1:]
+    groups = [part.reshape(kv_heads, -1, *rest) for part in (query, key, value)]
+    return torch.cat(groups, dim=1).reshape(-1, *rest)
 
 
 def split_qkv(fused: Tensor, heads: int, kv_heads: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Query, key and value projections out of `linear_qkv`, each contiguous."""
-    hidden = fused.shape[1]
-    groups = fused.view(kv_heads, -1, hidden)
+    """Query, key and value projections (or biases) out of `linear_qkv`, each contiguous."""
+    rest = fused.shape[1:]
+    groups = fused.reshape(kv_heads, -1, *rest)
     head_dim = fused.shape[0] // (heads + 2 * kv_heads)
     query, key, value = groups.split([heads // kv_heads * head_dim, head_dim, head_dim], dim=1)
-    return (
-        query.reshape(-1, hidden),
-        key.reshape(-1, hidden),
-        value.reshape(-1, hidden),
-    )
+    return query.reshape(-1, *rest), key.reshape(-1, *rest), value.reshape(-1, *rest)
 
 
 def join_gate_up(gate: Tensor, up: Tensor) -> Tensor:

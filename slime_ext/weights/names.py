@@ -1,9 +1,9 @@
-"""The one table of tensor names: Hugging Face (Qwen3, Llama) <-> Megatron.
+"""The one table of a model's tensor names: Hugging Face <-> Megatron.
 
 One design choice: a row names one Megatron tensor and the Hugging Face tensors it is made of;
-loading, export and weight updates all walk the same rows, so they cannot disagree. The Megatron
-side carries the names of a live local-spec model; `torch_dist_name` gives the Transformer Engine
-name under which a torch_dist file (and slime's converter) knows the same tensor.
+loading, export, import and weight updates all walk the same rows, so they cannot disagree. The
+Megatron side carries the names of a live local-spec model; `NamedRow.stored` gives the places where
+a torch_dist file may keep the same tensor.
 """
 
 from __future__ import annotations
@@ -16,84 +16,76 @@ from torch import Tensor
 
 from slime_ext.weights.fuse import join_gate_up, join_qkv, split_gate_up, split_qkv
 from slime_ext.weights.shape import ModelShape
+from slime_ext.weights.table import Part, Row, layer_table, sizes
 
 EMBEDDING = "embedding.word_embeddings.weight"
 OUTPUT_LAYER = "output_layer.weight"
 HF_EMBEDDING = "model.embed_tokens.weight"
 HF_LM_HEAD = "lm_head.weight"
+_LAYERS = "decoder.layers."
 
-# Megatron's `sharded_state_dict_keys_map` of a dense local-spec layer, in the same direction.
-_TORCH_DIST = {
-    "input_layernorm.weight": "self_attention.linear_qkv.layer_norm_weight",
-    "pre_mlp_layernorm.weight": "mlp.linear_fc1.layer_norm_weight",
-}
+_EMBEDDING = Row(EMBEDDING, (Part(HF_EMBEDDING, ("vocab", "hidden")),))
+_FINAL_NORM = Row("decoder.final_layernorm.weight", (Part("model.norm.weight", ("hidden",)),))
+_HEAD = Row(OUTPUT_LAYER, (Part(HF_LM_HEAD, ("vocab", "hidden")),))
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One Megatron tensor and the Hugging Face tensors it holds, in order."""
+class NamedRow:
+    """A row of the table in its place in a model: full names on both sides."""
 
+    row: Row
     megatron: str
     hf: tuple[str, ...]
+    layer: int | None = None
+    expert: int | None = None
+
+    def stored(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """Where a torch_dist file may hold the tensor: a key, and indices into its first axes.
+
+        Megatron stacks the layers, and the experts, of a model in one tensor where all layers are
+        of one kind; otherwise keys carry the numbers.
+        """
+        if self.layer is None:
+            yield self.megatron, ()
+            return
+        for name in (*self.row.stored, self.row.megatron):
+            stacked = self.expert is not None and "{expert}" not in name
+            expert = (self.expert,) if stacked and self.expert is not None else ()
+            name = name.format(expert=self.expert)
+            yield _LAYERS + name, (self.layer, *expert)
+            yield f"{_LAYERS}{self.layer}.{name}", expert
 
 
-_LAYER = (
-    Row("input_layernorm.weight", ("input_layernorm.weight",)),
-    Row(
-        "self_attention.linear_qkv.weight",
-        ("self_attn.q_proj.weight", "self_attn.k_proj.weight", "self_attn.v_proj.weight"),
-    ),
-    Row("self_attention.linear_proj.weight", ("self_attn.o_proj.weight",)),
-    Row("pre_mlp_layernorm.weight", ("post_attention_layernorm.weight",)),
-    Row("mlp.linear_fc1.weight", ("mlp.gate_proj.weight", "mlp.up_proj.weight")),
-    Row("mlp.linear_fc2.weight", ("mlp.down_proj.weight",)),
-)
-_QK_NORM = (
-    Row("self_attention.q_layernorm.weight", ("self_attn.q_norm.weight",)),
-    Row("self_attention.k_layernorm.weight", ("self_attn.k_norm.weight",)),
-)
-
-
-def rows(shape: ModelShape) -> Iterator[Row]:
-    """Every row of a model, layers in order, with full names on both sides."""
-    yield Row(EMBEDDING, (HF_EMBEDDING,))
+def rows(shape: ModelShape) -> Iterator[NamedRow]:
+    """Every row of a model, layers in order. Raises UnknownFamilyError for one without a table."""
+    table = layer_table(shape.architecture)
+    yield NamedRow(_EMBEDDING, EMBEDDING, (HF_EMBEDDING,))
     for layer in range(shape.num_layers):
-        for row in _LAYER + (_QK_NORM if shape.qk_norm else ()):
-            yield Row(
-                f"decoder.layers.{layer}.{row.megatron}",
-                tuple(f"model.layers.{layer}.{name}" for name in row.hf),
-            )
-    yield Row("decoder.final_layernorm.weight", ("model.norm.weight",))
+        for row in table:
+            yield from _named(row, layer, shape)
+    yield NamedRow(_FINAL_NORM, _FINAL_NORM.megatron, (_FINAL_NORM.parts[0].name,))
     if not shape.tied_embeddings:
-        yield Row(OUTPUT_LAYER, (HF_LM_HEAD,))
+        yield NamedRow(_HEAD, OUTPUT_LAYER, (HF_LM_HEAD,))
 
 
-def torch_dist_name(name: str) -> str:
-    """The name under which a torch_dist checkpoint stores the live dense tensor `name`."""
-    for live, stored in _TORCH_DIST.items():
-        if name.startswith("decoder.layers.") and name.endswith("." + live):
-            return name.removesuffix(live) + stored
-    return name
-
-
-def hf_shapes(shape: ModelShape) -> dict[str, tuple[int, ...]]:
-    """Every Hugging Face tensor of the model, with its shape."""
-    hidden, heads, kv = shape.hidden_size, shape.num_heads, shape.num_kv_heads
-    by_suffix: dict[str, tuple[int, ...]] = {
-        "embed_tokens.weight": (shape.vocab_size, hidden),
-        "lm_head.weight": (shape.vocab_size, hidden),
-        "q_proj.weight": (heads * shape.head_dim, hidden),
-        "k_proj.weight": (kv * shape.head_dim, hidden),
-        "v_proj.weight": (kv * shape.head_dim, hidden),
-        "o_proj.weight": (hidden, heads * shape.head_dim),
-        "q_norm.weight": (shape.head_dim,),
-        "k_norm.weight": (shape.head_dim,),
-        "gate_proj.weight": (shape.ffn_size, hidden),
-        "up_proj.weight": (shape.ffn_size, hidden),
-        "down_proj.weight": (hidden, shape.ffn_size),
+def expected_tensors(shape: ModelShape) -> dict[str, tuple[int, ...]]:
+    """Every Hugging Face tensor of the model, with its shape; a tied head is not one of them."""
+    length = sizes(shape)
+    return {
+        name: tuple(length[axis] for axis in part.axes)
+        for named in rows(shape)
+        for name, part in zip(named.hf, named.row.parts, strict=True)
     }
-    names = [name for row in rows(shape) for name in row.hf]
-    return {name: by_suffix.get(_suffix(name), (hidden,)) for name in names}
+
+
+def megatron_shapes(shape: ModelShape) -> dict[str, tuple[int, ...]]:
+    """Every live Megatron tensor of the model, unsharded, with its shape."""
+    parts = expected_tensors(shape)
+    result: dict[str, tuple[int, ...]] = {}
+    for named in rows(shape):
+        first = parts[named.hf[0]]
+        result[named.megatron] = (sum(parts[name][0] for name in named.hf), *first[1:])
+    return result
 
 
 def hf_to_megatron(state: Mapping[str, Tensor], shape: ModelShape) -> dict[str, Tensor]:
@@ -103,9 +95,10 @@ def hf_to_megatron(state: Mapping[str, Tensor], shape: ModelShape) -> dict[str, 
     ValueError naming every missing, unexpected or wrongly shaped tensor.
     """
     state = _without_tied_head(state, shape)
-    _check(state, hf_shapes(shape))
+    _check(state, expected_tensors(shape))
     return {
-        row.megatron: _join(row, [state[name] for name in row.hf], shape) for row in rows(shape)
+        named.megatron: _join(named.row, [state[name] for name in named.hf], shape)
+        for named in rows(shape)
     }
 
 
@@ -116,40 +109,39 @@ def megatron_to_hf(state: Mapping[str, Tensor], shape: ModelShape) -> dict[str, 
     """
     _check(state, megatron_shapes(shape))
     result: dict[str, Tensor] = {}
-    for row in rows(shape):
-        parts = _split(row, state[row.megatron], shape)
-        result.update(zip(row.hf, parts, strict=True))
+    for named in rows(shape):
+        parts = _split(named.row, state[named.megatron], shape)
+        result.update(zip(named.hf, parts, strict=True))
     return result
 
 
-def megatron_shapes(shape: ModelShape) -> dict[str, tuple[int, ...]]:
-    """Every live Megatron tensor of the model, unsharded, with its shape."""
-    parts = hf_shapes(shape)
-    result: dict[str, tuple[int, ...]] = {}
-    for row in rows(shape):
-        first = parts[row.hf[0]]
-        result[row.megatron] = (sum(parts[name][0] for name in row.hf), *first[1:])
-    return result
+def _named(row: Row, layer: int, shape: ModelShape) -> Iterator[NamedRow]:
+    """The row in one layer: once, or once for each expert."""
+    per_expert = "{expert}" in row.megatron
+    for expert in range(shape.moe.num_experts if shape.moe else 0) if per_expert else (None,):
+        yield NamedRow(
+            row,
+            f"{_LAYERS}{layer}.{row.megatron.format(expert=expert)}",
+            tuple(f"model.layers.{layer}.{part.name.format(expert=expert)}" for part in row.parts),
+            layer,
+            expert,
+        )
 
 
 def _join(row: Row, parts: list[Tensor], shape: ModelShape) -> Tensor:
-    if row.megatron.endswith("linear_qkv.weight"):
+    if row.layout == "qkv":
         return join_qkv(parts[0], parts[1], parts[2], shape.num_kv_heads)
-    if row.megatron.endswith("linear_fc1.weight"):
+    if row.layout == "gate_up":
         return join_gate_up(parts[0], parts[1])
     return parts[0]
 
 
 def _split(row: Row, tensor: Tensor, shape: ModelShape) -> tuple[Tensor, ...]:
-    if row.megatron.endswith("linear_qkv.weight"):
+    if row.layout == "qkv":
         return split_qkv(tensor, shape.num_heads, shape.num_kv_heads)
-    if row.megatron.endswith("linear_fc1.weight"):
+    if row.layout == "gate_up":
         return split_gate_up(tensor)
     return (tensor,)
-
-
-def _suffix(name: str) -> str:
-    return ".".join(name.split(".")[-2:])
 
 
 def _without_tied_head(state: Mapping[str, Tensor], shape: ModelShape) -> Mapping[str, Tensor]:

@@ -2,38 +2,28 @@
 
 One design choice: bytes are copied, tensors never made. `.metadata` says which bytes of which file
 belong to which tensor, so a copy needs no GPU, no Megatron and no memory. It is a pickle, and a
-pickle can run anything: read here, every class in it is an empty shell, and torch's own value
-classes only where they must be written again.
+pickle can run anything: read here, every class in it is an inert record, and one of torch's own
+value classes only where it must be written again.
 """
 
 from __future__ import annotations
 
 import importlib
-import io
 import pickle
 import re
 import shutil
-from collections import OrderedDict, defaultdict
-from collections.abc import Iterable
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
+
+from slime_ext.weights.pickles import BrokenPickleError, Records, read_pickle
 
 METADATA = ".metadata"
 OPTIMISER = re.compile(r"(chained_\d+\.)?optimizer\.")
 """Start of the keys of optimiser state; Megatron numbers the parts of a chained optimiser."""
 _BLOCK = 16 * 2**20
-_PLAIN = {
-    ("collections", "OrderedDict"): OrderedDict,
-    ("builtins", "set"): set,
-    ("pathlib", "PosixPath"): PurePosixPath,
-    ("pathlib._local", "PosixPath"): PurePosixPath,
-}
-_DAMAGE = (
-    *(pickle.UnpicklingError, EOFError, ValueError, TypeError, AttributeError, LookupError),
-    *(ArithmeticError, MemoryError, RuntimeError),
-)
-"""What unpickling cut or altered bytes can raise."""
+_PATHS = {("pathlib", "PosixPath"), ("pathlib._local", "PosixPath")}
 _VALUES = "torch.distributed.checkpoint.metadata"
 _PLACE = ("torch.distributed.checkpoint.filesystem", "_StorageInfo")
 
@@ -54,7 +44,7 @@ class Piece:
 
 def pieces(checkpoint: Path) -> list[Piece]:
     """All pieces of a checkpoint. Raises BrokenIndexError, and OSError where it cannot be read."""
-    return _pieces(_read(checkpoint, _Shells))
+    return _pieces(_read(checkpoint, Records))
 
 
 def copy_weights(checkpoint: Path, target: Path) -> int:
@@ -125,51 +115,17 @@ def _pieces(metadata: Any) -> list[Piece]:
     return found
 
 
-def _read(checkpoint: Path, reader: type[pickle.Unpickler]) -> Any:
-    data = (checkpoint / METADATA).read_bytes()
+def _read(checkpoint: Path, reader: type[Records]) -> Any:
     try:
-        metadata = reader(io.BytesIO(data)).load()
-    except _DAMAGE:
-        raise BrokenIndexError(f"{METADATA} is cut off or damaged") from None
+        metadata = read_pickle((checkpoint / METADATA).read_bytes(), reader)
+    except BrokenPickleError as error:
+        raise BrokenIndexError(f"{METADATA} is {error}") from None
     _pieces(metadata)
     return metadata
 
 
-class _Shell:
-    """Stands for an object of any class: takes what a pickle gives it, does nothing with it."""
-
-    def __new__(cls, *_: Any, **__: Any) -> _Shell:
-        return super().__new__(cls)
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        pass
-
-    def __setstate__(self, state: Any) -> None:
-        if isinstance(state, dict):
-            vars(self).update(state)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        pass
-
-    def append(self, value: Any) -> None:
-        """What a pickled list of an own class is filled by."""
-
-    def extend(self, values: Iterable[Any]) -> None:
-        """The same for several values."""
-
-    def __reduce__(self) -> Any:
-        raise pickle.PicklingError("a shell cannot be written again")
-
-
-class _Shells(pickle.Unpickler):
-    """Every class a shell."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        return _PLAIN.get((module, name), _Shell)
-
-
-class _Torch(pickle.Unpickler):
-    """torch's value classes as they are, the rest shells."""
+class _Torch(Records):
+    """torch's value classes as they are, the rest records."""
 
     def find_class(self, module: str, name: str) -> Any:
         import torch
@@ -184,4 +140,6 @@ class _Torch(pickle.Unpickler):
             return torch.Size
         elif (module, name) == ("torch.serialization", "_get_layout"):
             return torch.serialization._get_layout
-        return _PLAIN.get((module, name), _Shell)
+        elif (module, name) in _PATHS:
+            return PurePosixPath
+        return super().find_class(module, name)

@@ -13,7 +13,7 @@ import math
 import torch
 from torch import Tensor
 
-from slime_ext.weights.names import HF_EMBEDDING, hf_shapes
+from slime_ext.weights.names import HF_EMBEDDING, expected_tensors
 from slime_ext.weights.shape import ModelShape
 
 EMBEDDING_STD = 0.08
@@ -31,7 +31,7 @@ def initial_weights(shape: ModelShape, seed: int) -> dict[str, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     residual_std = MATRIX_STD / math.sqrt(2 * shape.num_layers)
     weights: dict[str, Tensor] = {}
-    for name, size in hf_shapes(shape).items():
+    for name, size in expected_tensors(shape).items():
         if len(size) == 1:
             gain = QK_NORM_GAIN if name.endswith(("q_norm.weight", "k_norm.weight")) else 1.0
             weights[name] = torch.full(size, gain)

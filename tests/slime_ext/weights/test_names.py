@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from slime_ext.weights.names import (
-    hf_shapes,
+    expected_tensors,
     hf_to_megatron,
     megatron_shapes,
     megatron_to_hf,
-    torch_dist_name,
+    rows,
 )
 from slime_ext.weights.shape import ModelShape, shape_from_config
 
@@ -35,7 +35,10 @@ SHAPE = ModelShape(
 
 def random_state(shape: ModelShape) -> dict[str, torch.Tensor]:
     generator = torch.Generator().manual_seed(0)
-    return {name: torch.randn(size, generator=generator) for name, size in hf_shapes(shape).items()}
+    return {
+        name: torch.randn(size, generator=generator)
+        for name, size in expected_tensors(shape).items()
+    }
 
 
 def test_round_trip_is_exact_and_names_match_transformers(hf_model: torch.nn.Module) -> None:
@@ -45,7 +48,7 @@ def test_round_trip_is_exact_and_names_match_transformers(hf_model: torch.nn.Mod
     state = dict(hf_model.state_dict())
     if shape.tied_embeddings:
         del state["lm_head.weight"]
-    assert {name: tuple(t.shape) for name, t in state.items()} == hf_shapes(shape)
+    assert {name: tuple(t.shape) for name, t in state.items()} == expected_tensors(shape)
     megatron = hf_to_megatron(state, shape)
     assert {name: tuple(t.shape) for name, t in megatron.items()} == megatron_shapes(shape)
     back = megatron_to_hf(megatron, shape)
@@ -99,13 +102,12 @@ def test_tied_head_copy_is_dropped_but_a_different_head_is_refused() -> None:
         hf_to_megatron(state, tied)
 
 
-def test_torch_dist_names_are_those_of_the_transformer_engine_spec() -> None:
-    layer = "decoder.layers.3."
-    assert torch_dist_name(layer + "input_layernorm.weight") == (
-        layer + "self_attention.linear_qkv.layer_norm_weight"
-    )
-    assert torch_dist_name(layer + "pre_mlp_layernorm.weight") == (
-        layer + "mlp.linear_fc1.layer_norm_weight"
-    )
-    same = "decoder.layers.3.self_attention.q_layernorm.weight"
-    assert torch_dist_name(same) == same
+def test_torch_dist_files_know_norms_by_transformer_engines_names_first() -> None:
+    places = {row.megatron: list(row.stored()) for row in rows(SHAPE)}
+    assert places["decoder.layers.0.pre_mlp_layernorm.weight"] == [
+        ("decoder.layers.mlp.linear_fc1.layer_norm_weight", (0,)),
+        ("decoder.layers.0.mlp.linear_fc1.layer_norm_weight", ()),
+        ("decoder.layers.pre_mlp_layernorm.weight", (0,)),
+        ("decoder.layers.0.pre_mlp_layernorm.weight", ()),
+    ]
+    assert places["output_layer.weight"] == [("output_layer.weight", ())]

@@ -2,14 +2,14 @@ import torch
 
 from slime_ext.embedded.lab.initialisation import initial_weights
 from slime_ext.embedded.lab.start import lab_shape
-from slime_ext.weights.names import HF_EMBEDDING, hf_shapes
+from slime_ext.weights.names import HF_EMBEDDING, expected_tensors
 from slime_ext.weights.rope import rotary_frequencies
 
 
 def test_weights_fit_the_shape_and_repeat_for_the_same_seed():
     shape = lab_shape()
     weights = initial_weights(shape, seed=3)
-    assert {name: tuple(w.shape) for name, w in weights.items()} == hf_shapes(shape)
+    assert {name: tuple(w.shape) for name, w in weights.items()} == expected_tensors(shape)
     assert sum(w.numel() for w in weights.values()) == 108_416
     again, other = initial_weights(shape, seed=3), initial_weights(shape, seed=4)
     assert all(torch.equal(weights[name], again[name]) for name in weights)
