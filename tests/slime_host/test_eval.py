@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import uuid
 from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -111,6 +112,14 @@ def longrl_eval(
 
 def left_running(mark: str) -> list[str]:
     """Command lines of the processes that were started under the mark."""
+    # W&B's own watcher leaves a second or two after the process it watches.
+    deadline = time.monotonic() + 30
+    while (found := _marked(mark)) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    return found
+
+
+def _marked(mark: str) -> list[str]:
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:

@@ -31,7 +31,8 @@ async def reason(judge: ChatClient, deadline_s: float | None = None) -> str:
 
 
 async def test_load_is_spread_over_healthy_servers() -> None:
-    with fake_judge(latency_s=0.02) as one, fake_judge(latency_s=0.02) as two:
+    # Long enough for all eight to be on their way before the first is answered.
+    with fake_judge(latency_s=0.5) as one, fake_judge(latency_s=0.5) as two:
         judge = client(FakeTime(), one, two, concurrency=8)
         await asyncio.gather(*(judge.chat(REQUEST) for _ in range(8)))
         await judge.aclose()

@@ -24,6 +24,9 @@ Calls = list[tuple[str, object]]
 def group(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     import torch.distributed as dist
 
+    if dist.is_initialized():  # by an embedded trainer earlier in this process
+        yield
+        return
     store = tmp_path_factory.mktemp("gloo") / "store"
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=0, world_size=1)
     yield

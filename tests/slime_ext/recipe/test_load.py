@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -147,7 +146,13 @@ def test_a_dumped_recipe_loads_as_the_same_recipe(tmp_path: Path, recipe: Path) 
     assert load_recipe(copy).recipe == loaded.recipe
 
 
-@pytest.mark.parametrize("path", sorted(Path("configs").rglob("*.toml")), ids=str)
+RECIPES = [
+    path
+    for path in sorted(Path("configs").rglob("*.toml"))
+    if path.parent.name != "cluster" and path.name != "base.toml"
+]
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=str)
 def test_every_shipped_recipe_is_valid(path: Path) -> None:
-    if "rollout" in tomllib.loads(path.read_text()) or "base" in path.read_text():
-        assert load_recipe(path).recipe.name
+    assert load_recipe(path).recipe.name
