@@ -126,8 +126,8 @@ def log_rollout(
 ) -> bool:
     """Record and log our metrics of one step; False lets the host log its own as well.
 
-    Raises NothingSampledError where all responses were lost, JudgeOutageError as
-    `wait_for_verdicts`.
+    Also looks for alarms. Raises NothingSampledError where all responses were lost, JudgeOutageError
+    as `wait_for_verdicts`.
     """
     runtime = runtime_of(args)
     runtime.step, runtime.dropped = rollout_id, 0
@@ -141,6 +141,7 @@ def log_rollout(
     runtime.latest = metrics
     runtime.records.write("rollout", rollout_id, metrics)
     log(args, {f"rollout/{key}": value for key, value in metrics.items()}, rollout_id)
+    runtime.alarms.look(rollout_id)
     if runtime.after_rollout is not None:
         runtime.after_rollout(rollout_id)
     return False

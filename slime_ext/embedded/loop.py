@@ -26,6 +26,7 @@ from slime_ext.embedded.samples import TrainSample
 from slime_ext.embedded.stopping import StopRequest
 from slime_ext.embedded.supervisor import watched
 from slime_ext.embedded.trainer import Trainer
+from slime_ext.embedded.tripwire import NonFiniteError
 from slime_ext.host import loggers
 from slime_ext.host.types import Sample
 from slime_ext.metrics.run_folder import RunFolder
@@ -75,6 +76,7 @@ class Loop:
 
     async def _attempt(self, stop: StopRequest) -> Ended:
         self.rollouts.stopped = lambda: stop.requested
+        self.runtime.alarms.stop = stop.request_once
         step = self._restore()
         self.records.event("start", step=step)
         self.args.sglang_router_ip, self.args.sglang_router_port = self.engine.start()
@@ -129,11 +131,16 @@ class Loop:
         cpu, wall = self._cpu(), time.monotonic()
         async with self._watched(step):
             batch = await self.rollouts.train(step)
-        metrics = self.trainer.train(to_updates(batch, self.recipe))
+        try:
+            metrics = self.trainer.train(to_updates(batch, self.recipe))
+        except NonFiniteError as error:
+            self.runtime.alarms.look(step, {error.quantity: error.value})
+            raise
         self._push(step + 1)
         cpu = self._cpu() - cpu
         metrics |= {"cpu_seconds": cpu, "wall_seconds": time.monotonic() - wall}
         self.records.write("train", step, metrics)
+        self.runtime.alarms.look(step)
         loggers.log(self.args, {f"train/{k}": v for k, v in metrics.items()}, step)
         bar.update()
         show_step(bar, step, self.runtime.latest, metrics["loss"])

@@ -16,17 +16,16 @@ from slime_ext.embedded.summary import summarise
 from slime_ext.embedded.tracking import tracked
 from slime_ext.metrics.records import ATTEMPT_VARIABLE
 from slime_ext.metrics.run_folder import RunFolder, open_run, write_recipe
+from slime_ext.metrics.stop_flag import exit_code
 from slime_ext.recipe.errors import RecipeError
 from slime_ext.recipe.schema import Recipe
 from slime_ext.rollout.runtime import load_runtime
 from slime_ext.rollout.usable import refuse_or_skip
 
-STOPPED = 75
-"""Exit code of a run that was asked to stop and can go on (EX_TEMPFAIL)."""
-
 
 def train(asked: Recipe, root: Path, fresh: bool) -> int:
-    """Run or resume `asked` under `root`; returns the exit code (0 finished, 75 stopped).
+    """Run or resume `asked` under `root`; returns the exit code (0 finished, 75 stopped, 76 by
+    an alarm).
 
     Raises RecipeError, RunFolderError or DataError, each saying what to type instead.
     """
@@ -43,7 +42,7 @@ def train(asked: Recipe, root: Path, fresh: bool) -> int:
         ended = Loop(recipe, folder, attempt).run(stop)
     if not ended.finished:
         print(f"stopped at step {ended.step}: {stop.reason}; the same command goes on from there")
-        return STOPPED
+        return exit_code(stop.reason)
     return _finish(recipe, folder)
 
 

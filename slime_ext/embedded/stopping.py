@@ -29,6 +29,11 @@ class StopRequest:
     def request(self, reason: str) -> None:
         self.reason = reason
 
+    def request_once(self, reason: str) -> None:
+        """Ask to stop, unless somebody else has."""
+        if not self.requested:
+            self.request(reason)
+
 
 @contextlib.contextmanager
 def stop_on_signals() -> Iterator[StopRequest]:

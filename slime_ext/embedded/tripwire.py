@@ -18,10 +18,12 @@ from slime_ext.errors import ExplainedError
 
 
 class NonFiniteError(ExplainedError, RuntimeError):
-    """A loss or gradient norm was NaN or infinite; `dump` is the file written, if any."""
+    """`quantity`, a loss or gradient norm, was NaN or infinite; `dump` is the file, if any."""
 
-    def __init__(self, message: str, dump: Path | None) -> None:
+    def __init__(self, message: str, quantity: str, value: float, dump: Path | None) -> None:
         super().__init__(message)
+        self.quantity = quantity
+        self.value = value
         self.dump = dump
 
 
@@ -50,6 +52,8 @@ def refuse_update(
     return NonFiniteError(
         f"step {step}: {quantity} is {value}; the update was not applied; {where}; resume from the "
         "last checkpoint with a smaller optimiser.lr, or remove the sample",
+        quantity,
+        value,
         dump,
     )
 

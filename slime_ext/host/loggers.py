@@ -6,6 +6,7 @@ W&B run and one step axis; we never call wandb there ourselves.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -31,3 +32,10 @@ def log(args: Any, metrics: Mapping[str, float], step: int, axis: str = "rollout
     elif HAVE_SLIME and hasattr(args, "use_wandb"):
         # The embedded loop may run where slime is installed; its args are not slime's.
         logging_module().log(args, {**metrics, axis: step}, step_key=axis)
+
+
+def alert(title: str, text: str) -> None:
+    """Send a W&B alert where this process has an active run, ours or slime's."""
+    run = getattr(sys.modules.get("wandb"), "run", None)
+    if run is not None:
+        run.alert(title=title, text=text, level="WARN")

@@ -42,8 +42,9 @@ MAY_CHANGE = {
     "track.wandb",
     *(f"outcome.judge.{key}" for key in _JUDGE_OPERATION),
 }
-"""Keys a resumed run may change: how long it runs and where its judge is reached. Any other would
-make the halves two different experiments."""
+"""Keys a resumed run may change: how long it runs and where its judge is reached; all
+of [alarms] too, which changes nothing that is learnt. Any other would make the halves two different
+experiments."""
 PACKAGES = ("longrl", "torch", "megatron-core", "transformers", "sglang", "numpy", "pydantic")
 
 
@@ -126,7 +127,7 @@ def _same_experiment(folder: RunFolder, recipe: Recipe) -> None:
     old = _flat(load_recipe(folder.recipe).recipe.model_dump(mode="json"))
     new = _flat(recipe.model_dump(mode="json"))
     changed = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
-    forbidden = [key for key in changed if key not in MAY_CHANGE]
+    forbidden = [key for key in changed if key not in MAY_CHANGE and not key.startswith("alarms.")]
     if forbidden:
         lines = "\n".join(f"  {k}: {old.get(k)!r} then, {new.get(k)!r} now" for k in forbidden)
         raise RunFolderError(

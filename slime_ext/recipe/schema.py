@@ -13,6 +13,7 @@ from pydantic import Field, field_validator, model_validator
 
 from rewards.grouping import AdvantageConfig
 from rewards.outcome import OutcomeConfig
+from slime_ext.recipe.alarm_section import AlarmsSection
 from slime_ext.recipe.cluster_sections import (
     ClusterSection,
     EngineSection,
@@ -216,6 +217,7 @@ class Recipe(Section):
     checkpoint: CheckpointSection = CheckpointSection()
     embedded: EmbeddedSection = EmbeddedSection()
     track: TrackSection = TrackSection()
+    alarms: AlarmsSection = AlarmsSection()
     slime: SlimeSection = SlimeSection()
     parallel: ParallelSection = ParallelSection()
     performance: PerformanceSection = PerformanceSection()

@@ -26,7 +26,9 @@ from slime_ext.data.budget import prompt_ids
 from slime_ext.data.hub.stored import file_format
 from slime_ext.data.store import RowStore
 from slime_ext.data.task import task_from_row
+from slime_ext.metrics.alarms.alarms import Alarms
 from slime_ext.metrics.records import Records
+from slime_ext.metrics.stop_flag import StopFlag
 from slime_ext.recipe.load import load_recipe
 from slime_ext.recipe.schema import Recipe
 from slime_ext.rollout.kept import Kept
@@ -60,6 +62,7 @@ class Runtime:
     reward: Reward
     rows: dict[Split, RowStore]
     records: Records
+    alarms: Alarms
     stop_ids: tuple[int, ...]
     close_id: int | None
     """Token of the closing thinking tag."""
@@ -172,6 +175,7 @@ def load_runtime(path: Path) -> Runtime:
     if recipe.data.eval is not None:
         files["eval"] = recipe.data.eval
     rows = {split: _open(file, recipe) for split, file in (files | recipe.data.eval_sets).items()}
+    records = Records(path.parent)
     config = getattr(recipe.reward, recipe.reward.kind, recipe.reward.options)
     return Runtime(
         recipe=recipe,
@@ -180,7 +184,8 @@ def load_runtime(path: Path) -> Runtime:
         family=family,
         reward=build_reward(recipe.reward.kind, config, family, make_outcome(recipe.outcome)),
         rows=rows,
-        records=Records(path.parent),
+        records=records,
+        alarms=Alarms(recipe.alarms, records, StopFlag(path.parent).ask),
         stop_ids=stop_ids(tokenizer, family, recipe.model.stop_token_ids),
         close_id=tokenizer.get_vocab().get(family.close_tag) if family.thinking else None,
     )

@@ -61,3 +61,10 @@ def test_nothing_temporary_is_left(tmp_path: Path) -> None:
     write_recipe(folder, recipe())
     names = [name for _, _, files in os.walk(folder.path) for name in files]
     assert sorted(names) == ["env.json", "recipe.toml"]
+
+
+def test_alarms_may_change_on_the_way(tmp_path: Path) -> None:
+    folder, _ = open_run(tmp_path, recipe(), fresh=False)
+    write_recipe(folder, recipe())
+    calmer = recipe("alarms.truncation.stop=true", "alarms.length.threshold=3")
+    assert open_run(tmp_path, calmer, fresh=False)[1] == 2

@@ -1,0 +1,1 @@
+"""Rules over the recorded rows of a run, and how their alarms are told."""
