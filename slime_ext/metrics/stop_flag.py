@@ -18,13 +18,6 @@ ALARMED = 76
 def exit_code(reason: str | None) -> int:
     """What a saved run ends with that was stopped for `reason`."""
     return ALARMED if (reason or "").startswith("alarm ") else STOPPED
-ALARMED = 76
-"""Exit code of a run that an alarm stopped: saved as well, but a person has to look first."""
-
-
-def exit_code(reason: str | None) -> int:
-    """What a saved run ends with that was stopped for `reason`."""
-    return ALARMED if (reason or "").startswith("alarm ") else STOPPED
 
 
 class StopFlag:
