@@ -18,9 +18,8 @@ from typing import Any
 from launch.argument_groups.sampling import write_hook_config
 from launch.arguments import command_line, slime_arguments
 from launch.flags.check import split
-from launch.slurm.environment import environment
+from launch.slurm.environment import attempt_variables, environment
 from slime_ext.errors import ExplainedError
-from slime_ext.metrics.records import ATTEMPT_VARIABLE
 from slime_ext.metrics.run_folder import open_run, write_recipe
 from slime_ext.recipe.schema import Recipe
 
@@ -56,7 +55,7 @@ def train_in_foreground(asked: Recipe, root: Path, fresh: bool) -> int:
         variables["PYTHONPATH"] += f":{os.environ['PYTHONPATH']}"
     child = subprocess.Popen(
         command_line(recipe, folder.path),
-        env={**os.environ, **variables, ATTEMPT_VARIABLE: str(attempt)},
+        env={**os.environ, **variables, **attempt_variables(recipe, folder.path, attempt)},
         start_new_session=True,
     )
     with forwarded_to(child):

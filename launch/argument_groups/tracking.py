@@ -32,7 +32,7 @@ def tracking_group(recipe: Recipe, run: Path) -> list[str]:
             "wandb-project": track.project,
             "wandb-group": track.group or recipe.name,
             "wandb-team": track.team,
-            "wandb-dir": run / "wandb",
+            "wandb-dir": run,
             "disable-wandb-random-suffix": True,
         }
     )

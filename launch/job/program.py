@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from launch.argument_groups.sampling import write_hook_config
 from launch.arguments import command_line
-from launch.slurm.environment import environment
-from slime_ext.metrics.records import ATTEMPT_VARIABLE
+from launch.slurm.environment import attempt_variables, environment
 from slime_ext.metrics.run_folder import RunFolder
 from slime_ext.recipe.schema import Recipe
 
@@ -25,4 +24,4 @@ def training_command(recipe: Recipe, folder: RunFolder, attempt: int) -> list[st
 def job_variables(recipe: Recipe, folder: RunFolder, attempt: int) -> dict[str, str]:
     """Variables of the Ray job, which anybody can list: none is a secret."""
     shown = {one.name: one.value for one in environment(recipe, folder.path)}
-    return shown | {ATTEMPT_VARIABLE: str(attempt)}
+    return shown | attempt_variables(recipe, folder.path, attempt)

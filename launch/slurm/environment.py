@@ -6,17 +6,18 @@ exported twice with two values and the rendered script says why each is there.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from launch.argument_groups.tracking import tracking_variables
 from slime_ext.errors import ExplainedError
+from slime_ext.metrics.records import ATTEMPT_VARIABLE
+from slime_ext.metrics.shown_config import LOOKS_SECRET
+from slime_ext.metrics.wandb_run import wandb_run_id
 from slime_ext.recipe.schema import Recipe
 
 LONG_PREFILL_TOKENS = 65_536
 """From here on the prefill of one prompt takes longer than SGLang's health check waits (20 s)."""
-LOOKS_SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL)S?$", re.IGNORECASE)
 
 
 class SecretInRecipeError(ExplainedError):
@@ -102,12 +103,18 @@ def _fabric(interface: str) -> dict[str, tuple[str, str]]:
 def _wandb(recipe: Recipe, run: Path) -> dict[str, tuple[str, str]]:
     return {
         "WANDB_MODE": (recipe.track.wandb, "track.wandb of the recipe"),
-        "WANDB_RUN_ID": (wandb_run_id(recipe), "one W&B run over all restarts"),
         "WANDB_RESUME": ("allow", "a restart goes on in the same W&B run"),
         "WANDB_DIR": (str(run), "W&B's own files lie in the run folder"),
     }
 
 
-def wandb_run_id(recipe: Recipe) -> str:
-    """Id of the W&B run: the run's name in the characters W&B allows (at most 64)."""
-    return re.sub(r"[^A-Za-z0-9_-]", "-", recipe.name)[:64]
+def attempt_variables(recipe: Recipe, run: Path, attempt: int) -> dict[str, str]:
+    """Variables that are known when an attempt starts and not before; none is a secret.
+
+    The id of the W&B run is the run folder's, one over all restarts; slime and its secondary
+    processes take it from here. Raises RunIdError as `wandb_run_id`.
+    """
+    variables = {ATTEMPT_VARIABLE: str(attempt)}
+    if recipe.track.wandb != "off":
+        variables["WANDB_RUN_ID"] = wandb_run_id(run)
+    return variables

@@ -141,7 +141,8 @@ class Loop:
         metrics |= {"cpu_seconds": cpu, "wall_seconds": time.monotonic() - wall}
         self.records.write("train", step, metrics)
         self.runtime.alarms.look(step)
-        loggers.log(self.args, {f"train/{k}": v for k, v in metrics.items()}, step)
+        logged = {f"train/{key}": value for key, value in metrics.items()}
+        loggers.log(self.args, logged, step, axis="train/step")
         bar.update()
         show_step(bar, step, self.runtime.latest, metrics["loss"])
 

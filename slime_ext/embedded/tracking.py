@@ -1,18 +1,18 @@
 """Weights & Biases for embedded runs: one run id for all attempts, one process that logs.
 
-One design choice: the id is drawn once and kept in the run folder; the JSONL records stay the
-record, wandb is a view of them.
+One design choice: the JSONL records stay the record, wandb is a view of them: a step done again is
+logged again under the same value of its axis, and nothing is lost that wandb would not take back.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
-import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from slime_ext.host.loggers import set_sink
 from slime_ext.metrics.run_folder import RunFolder
+from slime_ext.metrics.shown_config import shown_config
+from slime_ext.metrics.wandb_run import define_axes, wandb_run_id
 from slime_ext.recipe.errors import RecipeError
 from slime_ext.recipe.schema import Recipe
 
@@ -21,7 +21,7 @@ from slime_ext.recipe.schema import Recipe
 def tracked(recipe: Recipe, folder: RunFolder) -> Iterator[None]:
     """While the body runs, send what the hooks log to wandb, if the recipe asks for it.
 
-    Raises RecipeError where the extra is not installed.
+    Raises RecipeError where the extra is not installed, RunIdError as `wandb_run_id`.
     """
     if recipe.track.wandb == "off":
         yield
@@ -36,26 +36,18 @@ def tracked(recipe: Recipe, folder: RunFolder) -> Iterator[None]:
         project=recipe.track.project,
         group=recipe.track.group or recipe.name,
         name=recipe.name,
-        id=_run_id(folder),
+        entity=recipe.track.team,
+        id=wandb_run_id(folder.path),
         resume="allow",
         mode=recipe.track.wandb,
         dir=str(folder.path),
-        config=recipe.model_dump(mode="json"),
+        config=shown_config(recipe),
+        settings=wandb.Settings(base_url=recipe.track.host) if recipe.track.host else None,
     )
-
-    def sink(metrics: Mapping[str, float], step: int) -> None:
-        run.log(dict(metrics), step=step)
-
-    set_sink(sink)
+    define_axes(run)
+    set_sink(lambda metrics: run.log(dict(metrics)))
     try:
         yield
     finally:
         set_sink(None)
         run.finish()
-
-
-def _run_id(folder: RunFolder) -> str:
-    path = folder.path / "wandb_id.json"
-    if not path.is_file():
-        folder.write_json(path, {"id": uuid.uuid4().hex[:8]})
-    return str(json.loads(path.read_text())["id"])

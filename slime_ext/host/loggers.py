@@ -13,8 +13,8 @@ from typing import Any
 from slime_ext.host.features import logging_module
 from slime_ext.host.types import HAVE_SLIME
 
-Sink = Callable[[Mapping[str, float], int], None]
-"""Receives the metrics of one step and the step's number."""
+Sink = Callable[[Mapping[str, float]], None]
+"""Receives the metrics of one step, the step's number among them under the name of its axis."""
 
 _sink: Sink | None = None
 
@@ -26,9 +26,9 @@ def set_sink(sink: Sink | None) -> None:
 
 
 def log(args: Any, metrics: Mapping[str, float], step: int, axis: str = "rollout/step") -> None:
-    """Log `metrics` at `step` on the step axis `axis` ("rollout/step" or "eval/step")."""
+    """Log `metrics` at `step` on the step axis `axis` (slime_ext/metrics/wandb_run.py, AXES)."""
     if _sink is not None:
-        _sink(metrics, step)
+        _sink({**metrics, axis: step})
     elif HAVE_SLIME and hasattr(args, "use_wandb"):
         # The embedded loop may run where slime is installed; its args are not slime's.
         logging_module().log(args, {**metrics, axis: step}, step_key=axis)

@@ -28,7 +28,7 @@ TRACKED = """
 --wandb-project longrl
 --wandb-group dense-eval
 --wandb-team ours
---wandb-dir /runs/dense/evaluations/1/wandb
+--wandb-dir /runs/dense/evaluations/1
 --disable-wandb-random-suffix
 --data-source-path slime_ext.rollout.data_source.RecipeDataSource
 --eval-function-path slime_ext.hooks.evaluate

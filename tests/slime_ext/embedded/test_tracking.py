@@ -1,88 +1,93 @@
-"""wandb offline: one id over attempts, explicit steps, no secret in the config."""
+"""wandb offline: one id over attempts, an axis of our own, no row lost, no secret in any file."""
 
 from __future__ import annotations
 
-import json
-import struct
+import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from wandb.proto import wandb_internal_pb2
 
 from slime_ext.embedded.tracking import tracked
 from slime_ext.host import loggers
+from slime_ext.metrics.records import read_rows
 from slime_ext.metrics.run_folder import RunFolder
+from slime_ext.metrics.stop_flag import STOPPED
 from slime_ext.recipe.load import load_recipe
+from tests.fakes.runs import finish, start, trained_steps, wait_for
+from tests.fakes.wandb_file import (
+    axes,
+    complete,
+    config_of,
+    history,
+    offline_files,
+    present,
+    run_ids,
+)
 
 LAB = Path(__file__).parents[3] / "configs" / "embedded" / "lab.toml"
+PLANTED = {"WANDB_API_KEY": "0123456789" * 4, "JUDGE_KEY": "planted-judge-key"}
 
 
-def records(path: Path) -> Iterator[bytes]:
-    """Records of a .wandb file: after a 7-byte header, blocks of 32 KiB in LevelDB's log format
-    (4 bytes checksum, 2 bytes length, 1 byte type: 1 whole, 2 first, 3 middle, 4 last)."""
-    data, place, parts = path.read_bytes(), 7, b""
-    while place + 7 <= len(data):
-        if 32768 - place % 32768 < 7:
-            place += 32768 - place % 32768
-            continue
-        length, kind = struct.unpack_from("<HB", data, place + 4)
-        parts += data[place + 7 : place + 7 + length]
-        place += 7 + length
-        if kind in (1, 4):
-            yield parts
-            parts = b""
-
-
-def complete(path: Path) -> list[wandb_internal_pb2.Record]:
-    """All records, once the writer, which outlives `finish` by a moment, has written the last."""
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        found = [wandb_internal_pb2.Record.FromString(data) for data in records(path)]
-        if found and found[-1].WhichOneof("record_type") == "exit":
-            return found
-        time.sleep(0.05)
-    raise AssertionError(f"{path} was never completed")
-
-
-def logged(folder: Path) -> tuple[list[dict[str, Any]], str]:
-    """History rows of the newest offline run in `folder`, and its id."""
-    newest = max(folder.glob("wandb/offline-run-*"), key=lambda path: path.stat().st_mtime_ns)
-    rows, identity = [], ""
-    for record in complete(next(newest.glob("*.wandb"))):
-        if record.WhichOneof("record_type") == "run":
-            identity = record.run.run_id
-        if record.WhichOneof("record_type") == "history":
-            items = record.history.item
-            pairs = {i.key or ".".join(i.nested_key): json.loads(i.value_json) for i in items}
-            rows.append(pairs | {"step": record.history.step.num})
-    return rows, identity
-
-
-def test_two_attempts_share_an_id_and_keep_their_steps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("WANDB_API_KEY", "0123456789" * 4)
+def test_two_attempts_share_an_id_and_lose_no_row(tmp_path: Path) -> None:
     recipe = load_recipe(LAB, ["track.wandb=offline"]).recipe
-    folder = RunFolder(tmp_path)
-    identities = []
-    for steps in ((0, 1), (1, 2)):
-        with tracked(recipe, folder):
+    identities, values = set(), []
+    for steps in ((0, 1, 2), (1, 2, 3)):
+        with tracked(recipe, RunFolder(tmp_path)):
             for step in steps:
-                loggers.log(None, {"longrl/reward": step / 10}, step)
-        rows, identity = logged(tmp_path)
-        found = [(row["step"], row["longrl/reward"]) for row in rows if "longrl/reward" in row]
-        assert found == [(step, step / 10) for step in steps]
-        identities.append(identity)
+                loggers.log(None, {"rollout/reward/total": step / 10}, step)
+                loggers.log(None, {"train/loss": -step / 10}, step, axis="train/step")
+        found = complete(offline_files(tmp_path)[-1])
+        identities |= run_ids(found)
+        values += history(found)
+        assert axes(found) == {
+            "rollout/*": "rollout/step",
+            "train/*": "train/step",
+            "eval/*": "eval/step",
+        }
         time.sleep(1.1)  # wandb names the folder by the second; a restart takes longer than one
-    assert identities[0] == identities[1] != ""
-    text = b"".join(p.read_bytes() for p in tmp_path.rglob("*") if p.is_file())
-    assert b"0123456789" * 4 not in text
+    assert len(identities) == 1
+    logged = [(r["rollout/step"], r["rollout/reward/total"]) for r in values if "rollout/step" in r]
+    assert logged == [(step, step / 10) for step in (0, 1, 2, 1, 2, 3)]
+    assert [r["train/step"] for r in values if "train/loss" in r] == [0, 1, 2, 1, 2, 3]
 
 
 def test_nothing_is_written_when_it_is_off(tmp_path: Path) -> None:
     with tracked(load_recipe(LAB).recipe, RunFolder(tmp_path)):
         loggers.log(None, {"longrl/reward": 1.0}, 0)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_through_a_kill_and_a_stop_is_one_wandb_run_and_shows_no_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in PLANTED.items():
+        monkeypatch.setenv(name, value)
+    # This process's own helper of wandb would outlive the killed run and keep its id.
+    monkeypatch.delenv("WANDB_SERVICE", raising=False)
+    run = tmp_path / "lab"
+    options = ["track.wandb=offline", 'cluster.secrets=["JUDGE_KEY"]']
+    for steps, how, code in ((2, signal.SIGKILL, -signal.SIGKILL), (3, signal.SIGTERM, STOPPED)):
+        process = start(tmp_path, *options)
+        wait_for(lambda steps=steps: trained_steps(run) >= steps, process)
+        process.send_signal(how)
+        finish(process, code)
+    finish(start(tmp_path, *options))
+    # Of the killed attempt wandb has written what it had by then, which may be nothing.
+    killed, *ended = offline_files(run)
+    files = [found for found in (present(killed), *map(complete, ended)) if found]
+    assert len({identity for found in files for identity in run_ids(found)}) == 1
+    assert len(files) >= 2
+    for found in files:
+        steps = [row["_step"] for row in history(found)]
+        assert steps == sorted(steps)
+        assert config_of(found)["cluster"]["secrets"] == ["JUDGE_KEY"]
+    for stream in ("rollout", "train", "eval"):
+        axis = f"{stream}/step"
+        logged = {row[axis] for found in files for row in history(found) if axis in row}
+        rows = read_rows(run / "metrics" / f"{stream}.jsonl")
+        assert logged >= {row["step"] for row in rows if row["attempt"] > 1}
+        assert {row["step"] for row in rows} >= logged
+    written = [path for path in (run / "wandb").rglob("*") if path.is_file()]
+    text = b"".join(path.read_bytes() for path in written)
+    assert [name for name, value in PLANTED.items() if value.encode() in text] == []

@@ -64,7 +64,7 @@ def test_metrics_are_recorded_and_logged_per_set(
     runtime = lab_runtime(*TWO_SETS)
     args = arguments(runtime, engine)
     logged: dict[str, float] = {}
-    loggers.set_sink(lambda metrics, _: logged.update(metrics))
+    loggers.set_sink(logged.update)
     try:
         hooks.log_eval(3, args, hooks.evaluate(args, 3, None).data, None)
     finally:
