@@ -123,6 +123,7 @@ def main() -> int:
     parser.add_argument("--towards", help="the address by which this node reaches another")
     parser.add_argument("--wait", nargs=2, metavar=("ADDRESS", "PORT"))
     parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--url", action="store_true", help="in the form a URL takes")
     parser.add_argument("--join", nargs=2, metavar=("ADDRESS", "PORT"))
     asked = parser.parse_args()
     try:
@@ -134,7 +135,8 @@ def main() -> int:
             print(routed_address([asked.towards]) or asked.towards)
         else:
             found = (own_addresses(), named_addresses(), routed_address())
-            print(choose(*found, interface=asked.interface))
+            address = choose(*found, interface=asked.interface)
+            print(f"[{address}]" if asked.url and ":" in address else address)
     except AddressError as error:
         print(f"{socket.gethostname()}: {error}", file=sys.stderr)
         return 1

@@ -41,12 +41,27 @@ def count(text: str | None, expected: int) -> int:
     return expected
 
 
+def take(text: str | None, expected: int, first: int, number: int) -> str:
+    """CUDA_VISIBLE_DEVICES of a process that gets `number` GPUs of the node's, from `first` on.
+
+    Raises DeviceError as `count`.
+    """
+    count(text, expected)
+    found = visible(text) or [str(index) for index in range(expected)]
+    return ",".join(found[first : first + number])
+
+
 def main() -> int:
-    """Print the number of GPUs."""
+    """Print the number of GPUs, or those that `--take` asks for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--expected", type=int, required=True)
+    parser.add_argument("--take", type=int, nargs=2, metavar=("FIRST", "NUMBER"))
+    asked = parser.parse_args()
+    shown = os.environ.get("CUDA_VISIBLE_DEVICES")
     try:
-        print(count(os.environ.get("CUDA_VISIBLE_DEVICES"), parser.parse_args().expected))
+        print(
+            take(shown, asked.expected, *asked.take) if asked.take else count(shown, asked.expected)
+        )
     except DeviceError as error:
         print(f"{socket.gethostname()}: {error}", file=sys.stderr)
         return 1

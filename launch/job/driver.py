@@ -21,6 +21,7 @@ from launch.job.watch import Watch
 from slime_ext.errors import ExplainedError
 from slime_ext.metrics.run_folder import RunFolder, start_attempt
 from slime_ext.metrics.stop_flag import STOPPED, StopFlag, exit_code
+from slime_ext.metrics.trainer_rows import TrainerRows
 from slime_ext.recipe.load import load_recipe
 
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
@@ -31,9 +32,10 @@ def drive(folder: RunFolder, port: int, ready: Path) -> int:
     recipe = load_recipe(folder.recipe).recipe
     dashboard = f"http://127.0.0.1:{port + 1}"
     nodes = os.environ["LONGRL_NODES"].split()
-    gpus = recipe.cluster.gpus_per_node
-    took = wait_ready(nodes, gpus, recipe.cluster.ready_timeout_s, lambda: ray_nodes(dashboard))
-    print(f"Ray is ready after {took:.0f} s: {len(nodes)} nodes, {len(nodes) * gpus} GPUs")
+    expected = dict.fromkeys(nodes, recipe.cluster.gpus_per_node)
+    expected[nodes[0]] = recipe.cluster.first_node_gpus
+    took = wait_ready(expected, recipe.cluster.ready_timeout_s, lambda: ray_nodes(dashboard))
+    print(f"Ray is ready after {took:.0f} s: {len(nodes)} nodes, {sum(expected.values())} GPUs")
     ready.touch()
     start = prepare_start(recipe, folder)
     print(start.describe())
@@ -46,12 +48,15 @@ def drive(folder: RunFolder, port: int, ready: Path) -> int:
     job = RayJob(dashboard, training_command(recipe, folder, attempt), variables)
     print(f"attempt {attempt}, Ray job {job.id}")
     watch, pruner = Watch(recipe, folder, attempt), Pruner(folder, attempt)
+    trainer = TrainerRows(folder, recipe.rollout.updates, attempt)
 
     def look() -> int | None:
         pruner()
+        trainer.look()
         return watch()
 
     code = job.follow(sys.stdout, look)
+    trainer.finish()
     if code == 0:
         pruner.finish()
     if stop.saved_step() is not None:

@@ -6,6 +6,8 @@ ran can be read afterwards; no key is ever part of it.
 
 from __future__ import annotations
 
+import os
+
 from launch.argument_groups.sampling import write_hook_config
 from launch.arguments import command_line
 from launch.slurm.environment import attempt_variables, environment

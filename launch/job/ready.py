@@ -22,21 +22,21 @@ class NotReadyError(ExplainedError):
 
 
 def wait_ready(
-    nodes: Sequence[str], gpus: int, seconds: float, poll: Poll, pause_s: float = 1.0
+    expected: Mapping[str, int], seconds: float, poll: Poll, pause_s: float = 1.0
 ) -> float:
-    """Return once all `nodes` have joined with `gpus` GPUs each; the seconds it took.
+    """Return once every node of `expected` has joined with as many GPUs; the seconds it took.
 
     Raises NotReadyError after `seconds`, naming the nodes that are missing or short of GPUs.
     """
     start = time.monotonic()
     while True:
         joined = poll()
-        lacking = [name for name in nodes if joined.get(name, -1) < gpus]
+        lacking = [name for name, gpus in expected.items() if joined.get(name, -1) < gpus]
         waited = time.monotonic() - start
         if not lacking:
             return waited
         if waited >= seconds:
-            raise NotReadyError(_explain(lacking, joined, gpus, seconds))
+            raise NotReadyError(_explain(lacking, joined, expected, seconds))
         time.sleep(pause_s)
 
 
@@ -59,9 +59,11 @@ def ray_nodes(dashboard: str) -> dict[str, int]:
     return joined
 
 
-def _explain(lacking: Sequence[str], joined: Mapping[str, int], gpus: int, seconds: float) -> str:
+def _explain(
+    lacking: Sequence[str], joined: Mapping[str, int], expected: Mapping[str, int], seconds: float
+) -> str:
     parts = [
-        f"{name} (joined with {joined[name]} of {gpus} GPUs)" if name in joined else name
+        f"{name} (joined with {joined[name]} of {expected[name]} GPUs)" if name in joined else name
         for name in lacking
     ]
     return (

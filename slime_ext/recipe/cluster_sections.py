@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from slime_ext.recipe.section import Section
+from slime_ext.recipe.service_section import ServiceSection
 
 HostVersion = Literal["v0.3.1", "v0.2.4"]
 
@@ -97,8 +98,11 @@ class ClusterSection(Section):
     account: str | None = None
     time: str | None = None
     """Limit of one job in SLURM's words, e.g. "24:00:00"; None takes the partition's."""
+    exclusive: bool = True
+    """Whole nodes with all their cores and memory (slime). Shared nodes need their cores and memory
+    named in `sbatch`: SLURM gives one core a task otherwise."""
     sbatch: list[str] = Field(default_factory=list)
-    """Further #SBATCH lines, e.g. ["--qos=high", "--exclusive"]."""
+    """Further #SBATCH lines, e.g. ["--qos=high", "--exclude=node7"]."""
     requeue: bool = True
     """Queue the job again when it was preempted or reached its time limit."""
     signal_s: int = Field(default=600, gt=0)
@@ -122,18 +126,39 @@ class ClusterSection(Section):
     """File of NAME=value lines, mode 600, read on the nodes."""
     ready_timeout_s: float = Field(default=600.0, gt=0)
     """How long all nodes may take to join Ray."""
+    services: list[ServiceSection] = Field(default_factory=list)
+    """Servers the job starts before the run, e.g. a judge; one that ends, ends the job."""
+
+    @property
+    def first_node_gpus(self) -> int:
+        """GPUs of the first node that services leave to the run."""
+        return self.gpus_per_node - sum(one.gpus for one in self.services)
 
     @property
     def gpus(self) -> int:
-        """GPUs of the whole allocation."""
-        return self.nodes * self.gpus_per_node
+        """GPUs the run has for training and rollout."""
+        return (self.nodes - 1) * self.gpus_per_node + self.first_node_gpus
 
     @model_validator(mode="after")
     def _container_has_an_image(self) -> ClusterSection:
         if self.container != "none" and not self.image:
             raise ValueError(
                 f"container = {self.container!r} needs an image; write image = "
-                '"docker://slimerl/slime:v0.3.1" or the path of an image file'
+                '"docker://slimerl/slime:nightly-dev-20260804a" or the path of an image file'
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _services_fit(self) -> ClusterSection:
+        for key in ("name", "port"):
+            values = [getattr(one, key) for one in self.services]
+            twice = [value for value in values if values.count(value) > 1]
+            if twice:
+                raise ValueError(f"two services have {key} = {twice[0]!r}; give each its own")
+        if self.first_node_gpus < 0:
+            raise ValueError(
+                f"the services take {self.gpus_per_node - self.first_node_gpus} GPUs of the first "
+                f"node, which has {self.gpus_per_node}; give one own_node = true"
             )
         return self
 

@@ -120,7 +120,7 @@ def test_two_jobs_share_the_nodes_and_a_stale_ray_disturbs_neither(cluster, tmp_
     try:
         runs = [make_run(cluster, tmp_path, nodes=1, name=name) for name in ("one", "two")]
         for run in runs:
-            half = 'nodes = 1\ngpus_per_node = 4\nsbatch = ["--nodelist=n1"]'
+            half = 'nodes = 1\nexclusive = false\ngpus_per_node = 4\nsbatch = ["--nodelist=n1"]'
             text = run.recipe.read_text().replace("nodes = 1", half).replace("pp = 2", "pp = 1")
             text += "\n[engine]\ngpus = 4\n"
             run.recipe.write_text(text)
