@@ -8,14 +8,18 @@ from collections.abc import Callable
 
 import tyro
 
+from launch.cli.bundle import bundle_run
+from launch.cli.cancel import cancel_run
 from launch.cli.check import check
 from launch.cli.eval import evaluate
 from launch.cli.import_script import import_script
 from launch.cli.judge_check import judge_check
+from launch.cli.logs import logs
 from launch.cli.plan import plan
 from launch.cli.prepare import prepare
 from launch.cli.serve_judge import serve_judge
 from launch.cli.show import show
+from launch.cli.status import status
 from launch.cli.submit import submit_run
 from launch.cli.train import train
 from slime_ext.errors import ExplainedError
@@ -23,6 +27,10 @@ from slime_ext.errors import ExplainedError
 COMMANDS: dict[str, Callable[..., int]] = {
     "train": train,
     "submit": submit_run,
+    "status": status,
+    "logs": logs,
+    "cancel": cancel_run,
+    "bundle": bundle_run,
     "show": show,
     "check": check,
     "plan": plan,

@@ -15,3 +15,9 @@ Overrides = Annotated[
     tyro.conf.arg(name="set", metavar="SECTION.KEY=VALUE", help="Change one key; may be repeated."),
 ]
 """`--set section.key=value`, each value read as TOML."""
+
+RunName = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
+"""Name or folder of a run."""
+
+RunsFolder = Annotated[Path, tyro.conf.arg(metavar="FOLDER")]
+"""Folder that holds the run folders."""

@@ -6,16 +6,15 @@ file others can read, no sbatch) is found before the queue sees the job.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import stat
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from launch.arguments import slime_arguments
 from launch.slurm.render import render_job
+from launch.slurm.secrets import require_secrets
 from slime_ext.errors import ExplainedError
 from slime_ext.metrics.run_folder import RunFolder, check_run, write_recipe
 from slime_ext.recipe.load import dump_recipe
@@ -66,38 +65,6 @@ def submit(folder: RunFolder, options: Sequence[str] = ()) -> str:
     with (folder.path / "jobs.txt").open("a") as jobs:
         jobs.write(found[1] + "\n")
     return found[1]
-
-
-def needed_secrets(recipe: Recipe) -> list[str]:
-    """Names of the variables that hold keys this run needs."""
-    names = list(recipe.cluster.secrets)
-    if recipe.track.wandb == "online":
-        names.append("WANDB_API_KEY")
-    if recipe.outcome.kind == "judge":
-        names += [one.key_env for one in recipe.outcome.judge.endpoints if one.key_env]
-    return list(dict.fromkeys(names))
-
-
-def require_secrets(recipe: Recipe) -> None:
-    """Raise SubmitError unless every key is in the environment or in the secrets file."""
-    here = set(os.environ)
-    if recipe.cluster.secrets_file:
-        here |= _names_in(Path(recipe.cluster.secrets_file).expanduser())
-    missing = [name for name in needed_secrets(recipe) if name not in here]
-    if missing:
-        raise SubmitError(
-            f"these keys are not set: {', '.join(missing)}; export them, or write NAME=value lines "
-            "into a file of mode 600 and name it in cluster.secrets_file"
-        )
-
-
-def _names_in(path: Path) -> set[str]:
-    if not path.is_file():
-        raise SubmitError(f"cluster.secrets_file = {str(path)!r} does not exist")
-    if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise SubmitError(f"others may read {path}; type: chmod 600 {path}")
-    lines = path.read_text().splitlines()
-    return {line.partition("=")[0].removeprefix("export ").strip() for line in lines if "=" in line}
 
 
 def _write(path: Path, text: str) -> None:
