@@ -21,9 +21,11 @@ from launch.flags.check import split
 from launch.slurm.environment import attempt_variables, environment
 from slime_ext.errors import ExplainedError
 from slime_ext.metrics.run_folder import open_run, write_recipe
+from slime_ext.metrics.trainer_rows import TrainerRows
 from slime_ext.recipe.schema import Recipe
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM)
+LOOK_EVERY_S = 5.0
 
 
 class NoHostError(ExplainedError, FileNotFoundError):
@@ -59,7 +61,7 @@ def train_in_foreground(asked: Recipe, root: Path, fresh: bool) -> int:
         start_new_session=True,
     )
     with forwarded_to(child):
-        code = child.wait()
+        code = _follow(child, TrainerRows(folder, recipe.rollout.updates, attempt))
     return 128 - code if code < 0 else code
 
 
@@ -72,6 +74,18 @@ def shown(recipe: Recipe, run: Path) -> str:
     for argv in slime_arguments(recipe, run).values():
         lines += [shlex.join([one.flag, *one.values]) for one in split(argv)]
     return " \\\n    ".join(lines)
+
+
+def _follow(child: subprocess.Popen[Any], trainer: TrainerRows) -> int:
+    """Wait for `child`, bringing in its trainer's metrics meanwhile; its return code."""
+    while True:
+        try:
+            code = child.wait(LOOK_EVERY_S)
+        except subprocess.TimeoutExpired:
+            trainer.look()
+        else:
+            trainer.finish()
+            return code
 
 
 @contextmanager

@@ -15,6 +15,7 @@ import pytest
 from launch.arguments import command_line
 from launch.cli.main import main
 from launch.foreground import shown
+from slime_ext.metrics.records import read_rows
 from tests.launch.recipes import DENSE, dense_recipe
 
 ROOT = Path(__file__).parents[2]
@@ -111,6 +112,23 @@ def test_slime_runs_in_the_run_folder_and_its_exit_code_is_ours(
     assert seen["argv"][seen["argv"].index("--save") + 1] == str(run / "checkpoints")
     assert seen["env"]["PYTHONPATH"].startswith(f"{tmp_path / 'slime'}:/opt/megatron")
     assert seen["env"]["LONGRL_ATTEMPT"] == "1"
+
+
+def test_what_the_trainer_logged_is_in_the_records(
+    host: list[object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "slime" / "train.py").write_text(
+        "import os\n"
+        "from torch.utils.tensorboard import SummaryWriter\n"
+        "writer = SummaryWriter(os.environ['TENSORBOARD_DIR'])\n"
+        "for step in range(3):\n"
+        "    writer.add_scalar('train/loss', step / 4, step)\n"
+        "writer.close()\n"
+    )
+    code, _, err = longrl(capsys, *host)
+    assert code == 0, err
+    rows = read_rows(tmp_path / "runs" / "dense" / "metrics" / "train.jsonl")
+    assert [(row["step"], row["loss"]) for row in rows] == [(0, 0.0), (1, 0.25), (2, 0.5)]
 
 
 def test_a_signal_reaches_the_trainer(host: list[object], tmp_path: Path) -> None:
