@@ -26,4 +26,5 @@ def training_command(recipe: Recipe, folder: RunFolder, attempt: int) -> list[st
 def job_variables(recipe: Recipe, folder: RunFolder, attempt: int) -> dict[str, str]:
     """Variables of the Ray job, which anybody can list: none is a secret."""
     shown = {one.name: one.value for one in environment(recipe, folder.path)}
-    return shown | attempt_variables(recipe, folder.path, attempt)
+    hosts = {one.variable: os.environ[one.variable] for one in recipe.cluster.services}
+    return shown | hosts | attempt_variables(recipe, folder.path, attempt)
