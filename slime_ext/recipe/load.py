@@ -65,6 +65,10 @@ def _chain(path: Path) -> list[Path]:
         if len(chain) > MAX_BASES:
             raise RecipeError(f"{chain[-1]}: base goes deeper than {MAX_BASES} levels; merge some")
         file = (chain[-1].parent / str(base)).resolve()
+        if not file.is_file():
+            raise RecipeError(
+                f"{locate(chain[-1], 'base')}: base = {base!r}: no such recipe file ({file})"
+            )
         if file in [one.resolve() for one in chain]:
             raise RecipeError(f"{locate(chain[-1], 'base')}: base = {base!r} leads in a circle")
         chain.append(file)

@@ -74,7 +74,10 @@ def rope_from_config(config: Mapping[str, Any], where: str) -> Rope:
     parameters = {**(config.get("rope_scaling") or {}), **(config.get("rope_parameters") or {})}
     theta = parameters.get("rope_theta", config.get("rope_theta"))
     if theta is None:
-        raise ValueError(f"{where}: neither rope_theta nor rope_parameters.rope_theta is given")
+        raise ValueError(
+            f"{where}: neither rope_theta nor rope_parameters.rope_theta is given; add the base "
+            "that the publisher's config.json states"
+        )
     partial = parameters.get("partial_rotary_factor", config.get("partial_rotary_factor", 1.0))
     return Rope(float(theta), float(partial), scaling_from_config(parameters, where))
 

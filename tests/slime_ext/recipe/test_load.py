@@ -126,6 +126,9 @@ def test_a_missing_key_says_what_to_add(tmp_path: Path) -> None:
 def test_missing_and_broken_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match="no such recipe file"):
         load_recipe(tmp_path / "none.toml")
+    (tmp_path / "on.toml").write_text('seed = 1\nbase = "gone.toml"\n')
+    with pytest.raises(RecipeError, match=r"on\.toml:2: base = 'gone\.toml': no such recipe"):
+        load_recipe(tmp_path / "on.toml")
     broken = tmp_path / "broken.toml"
     broken.write_text("name = \n")
     with pytest.raises(RecipeError, match="not valid TOML"):
