@@ -104,10 +104,10 @@ def _stated_shape(model: ModelSection) -> ModelShape:
             )
         return facts
     if not (folder / "config.json").is_file():
-        expected = f"; the facts expect {model.facts} ({facts})" if facts else ""
+        wanted = f"the folder of {model.facts}" if facts else "a Hugging Face model folder"
         raise ModelFactsError(
-            f"model.path = {model.path!r} holds no config.json{expected}; name a Hugging Face "
-            "model folder, or type `longrl prepare RECIPE`"
+            f"model.path = {model.path!r} holds no config.json; name {wanted}, or type "
+            "`longrl prepare RECIPE`"
         )
     shape = read_shape(folder)
     wrong = list(differences(shape, facts)) if facts else []

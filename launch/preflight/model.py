@@ -68,7 +68,8 @@ def _context(recipe: Recipe, context: Context, limit: int, area: Area) -> None:
             f"set it to {asked + CONTEXT_MARGIN} or leave it out",
         )
     else:
-        area.ok("context", f"{needed} of {limit} tokens")
+        spare = f", {needed - asked} of them spare" if needed > asked else ""
+        area.ok("context", f"an engine takes {needed:,} tokens{spare}; the model allows {limit:,}")
 
 
 def _config(context: Context) -> dict[str, Any]:

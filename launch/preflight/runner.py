@@ -64,6 +64,9 @@ def _run(check: Check, recipe: Recipe, context: Context) -> list[Finding]:
         ]
     except (ExplainedError, OSError) as error:
         return [Finding(check.area, ERROR, "fail", str(error))]
+    finally:
+        # An open pool may complain on its way out, when the interpreter has closed its pipes.
+        pool.close()
 
 
 def _once(new: list[Finding], before: list[Finding]) -> list[Finding]:

@@ -176,7 +176,7 @@ def _thinking(recipe: Recipe, tokenizer: Any, family: Family, area: Area) -> Non
 
 
 def _compare(family: Family, opened: bool, closed: bool, ending: str, area: Area) -> None:
-    said = f"a prompt ends in {ending}"
+    said = "a prompt ends with the message" if ending == "''" else f"a prompt ends in {ending}"
     if family.thinking and closed:
         area.fail(
             "chat template",

@@ -96,7 +96,7 @@ def test_a_hidden_rope_base_that_differs_is_a_difference(tmp_path: Path) -> None
 
 
 def test_a_folder_without_config_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ModelFactsError, match=rf"holds no config\.json; the facts expect {NAME}"):
+    with pytest.raises(ModelFactsError, match=rf"holds no config\.json; name the folder of {NAME}"):
         shape_for(recipe(path=str(tmp_path), facts=NAME))
     with pytest.raises(ModelFactsError, match=r"holds no config\.json; name a Hugging Face"):
         shape_for(recipe(path=str(tmp_path)))

@@ -20,7 +20,10 @@ def test_a_folder_says_what_it_is(make: MakeContext) -> None:
     findings = check_model(context.recipe, context)
     assert {one.status for one in findings} == {"pass"}
     assert "config.json" in named(findings, "shape").message
-    assert "320 of 1024" in named(findings, "context").message
+    assert (
+        "takes 320 tokens, 64 of them spare; the model allows 1,024"
+        in named(findings, "context").message
+    )
 
 
 def test_facts_stand_in_for_an_absent_folder(make: MakeContext) -> None:
@@ -28,7 +31,10 @@ def test_facts_stand_in_for_an_absent_folder(make: MakeContext) -> None:
     findings = check_model(context.recipe, context)
     assert "36 layers" in named(findings, "shape").message
     assert "(facts)" in named(findings, "shape").message
-    assert "320 of 262144" in named(findings, "context").message
+    assert (
+        "takes 320 tokens, 64 of them spare; the model allows 262,144"
+        in named(findings, "context").message
+    )
 
 
 def test_neither_folder_nor_facts(make: MakeContext) -> None:
