@@ -4,7 +4,8 @@ One design choice: the two hosts are planned as what they do, which differs. v0.
 local sequence into log-probs. v0.2.4 takes the response rows only, which saves in the passes
 without gradients; in the training pass its slices, clones and own entropy cost more than that.
 Measured on CPU with each version's own function (fp32 copies of the local logits T x V, rows R):
-v0.3.1 2.5 T; v0.2.4 max(T + 3.5 R, 2.5 T) at CP 1 and max(T + 4 R, 3.5 T) above.
+v0.3.1 2.5 T; v0.2.4 max(T + 3.5 R, 2.5 T) at CP 1 and max(T + 4 R, 3.5 T) above. Making the fp32
+logits from the bf16 ones takes 1.5 T for a moment, which is more than log-probs in chunks take.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from launch.plan.tokens import MicroBatch
 from slime_ext.recipe.schema import Recipe
 from slime_ext.weights.count import padded_vocab_size
 from slime_ext.weights.shape import ModelShape
+
+USUAL_CHUNK = 1024
+"""Rows of a chunk where the recipe cuts nothing, so that both ways are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,7 @@ class LogProbMemory:
     train_chunked: float
     no_grad_whole: float
     no_grad_chunked: float
+    """The log-probs alone; the pass peaks at `conversion` where that is more."""
     chunk: int | None
     """`performance.log_prob_chunk`."""
     no_grad_passes: int
@@ -41,8 +46,9 @@ class LogProbMemory:
         return self.train_whole if self.chunk is None else self.train_chunked
 
     @property
-    def no_grad(self) -> float:
-        return self.no_grad_whole if self.chunk is None else self.no_grad_chunked
+    def conversion(self) -> float:
+        """bf16 and fp32 logits at once, while one is made from the other."""
+        return self.logits_bf16 + self.logits_fp32
 
 
 def log_prob_memory(
@@ -57,7 +63,7 @@ def log_prob_memory(
     scaled = copy if recipe.rollout.temperature != 1.0 else 0.0
     older = recipe.slime.version == "v0.2.4"
     rows = batch.response_rows if older else batch.local
-    piece = min(chunk or rows, rows) * row
+    piece = min(chunk or USUAL_CHUNK, rows) * row
     if older:
         joined = 1 if layout.cp > 1 else 0
         kept = rows * row

@@ -40,8 +40,9 @@ def _log_probs(recipe: Recipe, plan: Plan) -> list[str]:
     if memory.chunk is not None:
         said.append(
             f"performance.log_prob_chunk = {memory.chunk:,} saves in passes without gradients only "
-            f"({memory.no_grad_whole / GIB:.1f} -> {memory.no_grad_chunked / GIB:.1f} GiB; this "
-            f"recipe has {passes or 'none'} a step); the training pass peaks at "
+            f"({memory.no_grad_whole / GIB:.1f} -> {memory.no_grad_chunked / GIB:.1f} GiB, though "
+            f"making the fp32 logits takes {memory.conversion / GIB:.1f} in any case; this recipe "
+            f"has {passes or 'none'} such passes a step); the training pass peaks at "
             f"{memory.train_chunked / GIB:.1f} GiB with it and {memory.train_whole / GIB:.1f} "
             "without"
         )

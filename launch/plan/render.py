@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from launch.plan.engine import GIB
+from launch.plan.log_probs import USUAL_CHUNK
 from launch.plan.plan import Plan
 from launch.plan.search import Candidate
 
@@ -76,6 +77,10 @@ def _gib(size: float) -> str:
     return f"{size / GIB:.2f}"
 
 
+def _gb(size: float) -> str:
+    return f"{size / 1e9:.1f}"
+
+
 def _stages(plan: Plan, at: str) -> Table:
     names = [f"stage {stage.stage}" for stage in plan.stages]
     table = _table(f"trainer, estimates {at}", "GiB on one GPU", *names)
@@ -100,14 +105,15 @@ def _stages(plan: Plan, at: str) -> Table:
 
 def _log_probs(plan: Plan, at: str) -> Table:
     memory = plan.log_probs
-    chunk = f"chunks of {memory.chunk:,}" if memory.chunk else "in chunks"
-    table = _table(f"log-probs, last stage, {at}", "GiB", "all rows at once", chunk)
+    ways = [f"{memory.rows:,} rows at once", f"chunks of {memory.chunk or USUAL_CHUNK:,}"]
+    ways[memory.chunk is not None] += " (the recipe)"
+    table = _table(f"log-probs, last stage, {at}", "GiB", *ways)
     table.add_row("logits in bf16", *2 * [_gib(memory.logits_bf16)])
     table.add_row("logits in fp32", *2 * [_gib(memory.logits_fp32)])
+    table.add_row("both, while fp32 is made", *2 * [_gib(memory.conversion)])
     table.add_row("training pass", _gib(memory.train_whole), _gib(memory.train_chunked))
     passes = f"passes without gradients ({memory.no_grad_passes} a step)"
     table.add_row(passes, _gib(memory.no_grad_whole), _gib(memory.no_grad_chunked))
-    table.add_row("rows turned into log-probs", f"{memory.rows:,}", f"of {plan.batch.local:,}")
     return table
 
 
@@ -134,13 +140,17 @@ def _engine(plan: Plan, at: str) -> Table:
 def _storage(plan: Plan) -> Table:
     host, disk = plan.host_memory, plan.disk
     table = _table("host memory of a node, and disk", "", "GB")
-    table.add_row("copies of the weights", f"{host.weight_copies / 1e9:.1f}")
-    table.add_row("offloaded", f"{host.offloaded / 1e9:.1f}")
-    table.add_row("a checkpoint while it is saved", f"{host.saving / 1e9:.1f}")
-    table.add_row("disk: one save with optimiser", f"{disk.save / 1e9:.1f}")
-    table.add_row("disk: weights alone", f"{disk.weights / 1e9:.1f}")
-    table.add_row(f"disk: {disk.kept} kept, one under way, one export", f"{disk.peak / 1e9:.1f}")
-    table.add_row(f"disk: all {disk.saves} saves", f"{disk.saves * disk.save / 1e9:.1f}")
+    table.add_row("copies of the weights", _gb(host.weight_copies))
+    table.add_row("offloaded", _gb(host.offloaded))
+    table.add_row("a checkpoint while it is saved", _gb(host.saving))
+    table.add_row("disk: one save with optimiser", _gb(disk.save))
+    table.add_row("disk: weights alone", _gb(disk.weights))
+    if disk.saves > disk.kept:
+        held = f"{disk.kept} kept, one under way"
+        table.add_row(f"disk: all {disk.saves} saves, were they kept", _gb(disk.saves * disk.save))
+    else:
+        held = f"all {disk.saves} saves"
+    table.add_row(f"disk: {held}, one export", _gb(disk.peak))
     return table
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from launch.plan.layout import Layout, layout_of
-from launch.plan.log_probs import log_prob_memory
+from launch.plan.log_probs import USUAL_CHUNK, log_prob_memory
 from launch.plan.measure.share import MeasureError, Share
 from launch.plan.rules import require_rules
 from launch.plan.tokens import MicroBatch, largest_micro_batch
@@ -23,9 +23,6 @@ StageName = Literal["first", "last"]
 
 CPU_TOKENS, CPU_LAYERS = 2048, 2
 """Of a share that is measured on CPU: half a minute on two cores, and terms of tens of MiB."""
-
-USUAL_CHUNK = 1024
-"""Rows of a chunk where the recipe cuts nothing, so that both ways are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +110,7 @@ def _terms(
             "log_prob_train_unchunked": log_probs.train_whole,
             "log_prob_train_chunked": log_probs.train_chunked,
             "log_prob_no_grad_unchunked": log_probs.no_grad_whole,
-            "log_prob_no_grad_chunked": log_probs.no_grad_chunked,
+            "log_prob_no_grad_chunked": max(log_probs.no_grad_chunked, log_probs.conversion),
         }
     return terms | {"peak": memory.peak}
 

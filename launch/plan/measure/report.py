@@ -133,7 +133,7 @@ def differences(planned: Planned, device: Device) -> list[str]:
             "the plan of log-probs in training is an upper bound: it assumes that the fp32 logits "
             "are held in the backward pass, and Megatron's schedule drops them before",
             "in chunks and without gradients the bf16 logits decide, which exist while the fp32 "
-            "ones are made (1.5 copies); the plan counts what follows",
+            "ones are made (1.5 copies)",
         ]
     if device.kind == "cpu":
         lines.append(

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from launch.plan.log_probs import LogProbMemory, no_grad_passes
+from launch.plan.log_probs import USUAL_CHUNK, LogProbMemory, no_grad_passes
+from launch.plan.measure.planned import planned
 from launch.plan.plan import make_plan
 from launch.plan.tokens import most_response_rows
 from tests.launch.plan.made import made, shape_of
@@ -83,3 +84,22 @@ def test_passes_without_gradients(version: str, updates: int, kl: float, passes:
 def test_another_temperature_costs_a_copy() -> None:
     plain, scaled = memory("v0.3.1"), memory("v0.3.1", rollout__temperature=0.7)
     assert scaled.train - plain.train == pytest.approx(plain.logits_fp32)
+
+
+def test_making_fp32_logits_takes_more_than_log_probs_in_chunks() -> None:
+    cut = memory("v0.3.1", performance__log_prob_chunk=256)
+    assert cut.conversion == 1.5 * cut.logits_fp32 > cut.no_grad_chunked
+    recipe = made(performance__log_prob_chunk=256)
+    terms = planned(recipe, shape_of("4b"), "last", None, None).terms
+    assert terms["log_prob_no_grad_chunked"] == pytest.approx(
+        0.75 * terms["log_prob_no_grad_unchunked"]
+    )
+
+
+def test_without_a_chunk_a_usual_one_shows_what_it_would_save() -> None:
+    plain, cut = (
+        memory("v0.3.1", performance__log_prob_chunk=None),
+        memory("v0.3.1", performance__log_prob_chunk=USUAL_CHUNK),
+    )
+    assert plain.no_grad_chunked == cut.no_grad_chunked < plain.no_grad_whole
+    assert plain.train < cut.train
