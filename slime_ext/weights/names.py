@@ -30,6 +30,16 @@ _HEAD = Row(OUTPUT_LAYER, (Part(HF_LM_HEAD, ("vocab", "hidden")),))
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where a torch_dist file may hold a tensor: below indices into the first axes of a key."""
+
+    key: str
+    lead: tuple[int, ...] = ()
+    lengths: tuple[int, ...] = ()
+    """Lengths of those axes."""
+
+
+@dataclass(frozen=True, slots=True)
 class NamedRow:
     """A row of the table in its place in a model: full names on both sides."""
 
@@ -39,21 +49,23 @@ class NamedRow:
     layer: int | None = None
     expert: int | None = None
 
-    def stored(self) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Where a torch_dist file may hold the tensor: a key, and indices into its first axes.
+    def stored(self, shape: ModelShape) -> Iterator[Place]:
+        """Every place where a torch_dist file may hold the tensor, the usual one first.
 
         Megatron stacks the layers, and the experts, of a model in one tensor where all layers are
         of one kind; otherwise keys carry the numbers.
         """
         if self.layer is None:
-            yield self.megatron, ()
+            yield Place(self.megatron)
             return
         for name in (*self.row.stored, self.row.megatron):
-            stacked = self.expert is not None and "{expert}" not in name
-            expert = (self.expert,) if stacked and self.expert is not None else ()
+            lead: tuple[int, ...] = ()
+            lengths: tuple[int, ...] = ()
+            if self.expert is not None and shape.moe and "{expert}" not in name:
+                lead, lengths = (self.expert,), (shape.moe.num_experts,)
             name = name.format(expert=self.expert)
-            yield _LAYERS + name, (self.layer, *expert)
-            yield f"{_LAYERS}{self.layer}.{name}", expert
+            yield Place(_LAYERS + name, (self.layer, *lead), (shape.num_layers, *lengths))
+            yield Place(f"{_LAYERS}{self.layer}.{name}", lead, lengths)
 
 
 def rows(shape: ModelShape) -> Iterator[NamedRow]:

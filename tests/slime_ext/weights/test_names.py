@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from slime_ext.weights.names import (
+    Place,
     expected_tensors,
     hf_to_megatron,
     megatron_shapes,
@@ -103,11 +104,11 @@ def test_tied_head_copy_is_dropped_but_a_different_head_is_refused() -> None:
 
 
 def test_torch_dist_files_know_norms_by_transformer_engines_names_first() -> None:
-    places = {row.megatron: list(row.stored()) for row in rows(SHAPE)}
+    places = {row.megatron: list(row.stored(SHAPE)) for row in rows(SHAPE)}
     assert places["decoder.layers.0.pre_mlp_layernorm.weight"] == [
-        ("decoder.layers.mlp.linear_fc1.layer_norm_weight", (0,)),
-        ("decoder.layers.0.mlp.linear_fc1.layer_norm_weight", ()),
-        ("decoder.layers.pre_mlp_layernorm.weight", (0,)),
-        ("decoder.layers.0.pre_mlp_layernorm.weight", ()),
+        Place("decoder.layers.mlp.linear_fc1.layer_norm_weight", (0,), (1,)),
+        Place("decoder.layers.0.mlp.linear_fc1.layer_norm_weight"),
+        Place("decoder.layers.pre_mlp_layernorm.weight", (0,), (1,)),
+        Place("decoder.layers.0.pre_mlp_layernorm.weight"),
     ]
-    assert places["output_layer.weight"] == [("output_layer.weight", ())]
+    assert places["output_layer.weight"] == [Place("output_layer.weight")]
