@@ -1,0 +1,1 @@
+"""`longrl export` and `longrl import`: checkpoints to Hugging Face folders and back."""
