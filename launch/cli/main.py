@@ -12,6 +12,7 @@ from launch.cli.bundle import bundle_run
 from launch.cli.cancel import cancel_run
 from launch.cli.check import check
 from launch.cli.eval import evaluate
+from launch.cli.export import export
 from launch.cli.import_script import import_script
 from launch.cli.judge_check import judge_check
 from launch.cli.logs import logs
@@ -21,6 +22,7 @@ from launch.cli.serve_judge import serve_judge
 from launch.cli.show import show
 from launch.cli.status import status
 from launch.cli.submit import submit_run
+from launch.cli.sync import sync
 from launch.cli.train import train
 from slime_ext.errors import ExplainedError
 
@@ -31,12 +33,14 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "logs": logs,
     "cancel": cancel_run,
     "bundle": bundle_run,
+    "sync": sync,
     "show": show,
     "check": check,
     "plan": plan,
     "prepare": prepare,
     "import-script": import_script,
     "eval": evaluate,
+    "export": export,
     "serve-judge": serve_judge,
     "judge-check": judge_check,
 }

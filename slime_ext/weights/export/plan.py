@@ -84,13 +84,15 @@ def plan_export(
     is one of `ITEM_BYTES`, or one for each tensor's name.
 
     Raises StoredError for a checkpoint that is not whole, PlanError naming everything that does
-    not fit, UnknownFamilyError for a family without a table, ValueError for a config without one of
-    the sizes.
+    not fit or a config that cannot be read, UnknownFamilyError for a family without a table.
     """
     for name in {dtype} if isinstance(dtype, str) else set(dtype.values()):
         if name not in ITEM_BYTES:
             raise PlanError(f"dtype {name!r} is not supported; {nearest(name, ITEM_BYTES)}")
-    shape = shape_from_config(config)
+    try:
+        shape = shape_from_config(config, "config.json of the reference")
+    except ValueError as error:
+        raise PlanError(str(error)) from error
     stored = read_stored(checkpoint)
     finder = _Finder(stored, shape)
     expected = expected_tensors(shape)

@@ -49,6 +49,20 @@ class ExportReport:
     objects: int
     """Stored things that are no weights: optimiser state, and no tensors at all."""
 
+    def lines(self) -> list[str]:
+        """What was written, what was kept, and what was left out."""
+        lines = [
+            f"{self.out}: {self.tensors} tensors, {self.parameters:,} parameters, "
+            f"{self.nbytes / 1e9:.2f} GB in {len(self.files)} files"
+        ]
+        if self.kept:
+            lines.append(f"{self.kept} files were there from an interrupted export")
+        lines.append(
+            f"left out: {self.optimiser_tensors} tensors of the optimiser, {self.objects} objects "
+            f"that are no tensors, {len(self.extra)} tensors outside the family's table"
+        )
+        return lines + [f"  {name}" for name in self.extra]
+
 
 def export_weights(
     plan: ExportPlan,
