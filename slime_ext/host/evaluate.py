@@ -128,11 +128,13 @@ def _dispose(ray: Any, manager: Any) -> None:
 
 @contextlib.contextmanager
 def _ray() -> Iterator[Any]:
-    """The Ray that RAY_ADDRESS names or that runs on this node, else one of our own."""
+    """The Ray that RAY_ADDRESS names, else one of our own: without an address Ray would join
+    whichever cluster was last started on this node, somebody else's included."""
     ray = importlib.import_module("ray")
     carried = {name: os.environ[name] for name in CARRIED if name in os.environ}
     environment = None if SUBMITTED in os.environ else {"env_vars": carried}
-    ray.init(include_dashboard=False, runtime_env=environment)
+    address = os.environ.get("RAY_ADDRESS", "local")
+    ray.init(address=address, include_dashboard=False, runtime_env=environment)
     # Ray has put its own in place, which aborts with a trace.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:

@@ -104,9 +104,13 @@ def command(slime_dir: Path, tmp_path: Path, engines: Sequence[str]) -> list[str
 
 
 def longrl_eval(
-    environment: dict[str, str], slime_dir: Path, tmp_path: Path, engines: Sequence[str]
+    environment: dict[str, str],
+    slime_dir: Path,
+    tmp_path: Path,
+    engines: Sequence[str],
+    *more: str,
 ) -> subprocess.CompletedProcess[str]:
-    words = command(slime_dir, tmp_path, engines)
+    words = [*command(slime_dir, tmp_path, engines), *more]
     return subprocess.run(words, env=environment, cwd=ROOT, capture_output=True, text=True)
 
 
@@ -203,9 +207,11 @@ def test_eval_gives_the_figures_of_the_embedded_backend(
 def test_eval_asks_for_the_gpus_it_will_not_get(
     environment: dict[str, str], slime_dir: Path, tmp_path: Path
 ) -> None:
-    done = longrl_eval(environment, slime_dir, tmp_path, [])
+    # The lab model has 4 heads.
+    more = ("--set", "engine.gpus=4", "--set", "cluster.gpus_per_node=4")
+    done = longrl_eval(environment, slime_dir, tmp_path, [], *more)
     assert done.returncode == 2
-    assert "asks for 8 GPUs and Ray has 0" in done.stdout
+    assert "asks for 4 GPUs and Ray has 0" in done.stdout
     assert "--engines" in done.stdout
     assert left_running(environment[MARK]) == []
 
