@@ -22,6 +22,7 @@ from launch.cli.serve_judge import serve_judge
 from launch.cli.show import show
 from launch.cli.status import status
 from launch.cli.submit import submit_run
+from launch.cli.sync import sync
 from launch.cli.train import train
 from launch.cli.watch import watch
 from slime_ext.errors import ExplainedError
@@ -34,6 +35,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "logs": logs,
     "cancel": cancel_run,
     "bundle": bundle_run,
+    "sync": sync,
     "show": show,
     "check": check,
     "plan": plan,

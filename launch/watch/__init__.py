@@ -1,0 +1,1 @@
+"""A terminal view of a live run, from its records alone."""
