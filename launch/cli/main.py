@@ -24,14 +24,12 @@ from launch.cli.status import status
 from launch.cli.submit import submit_run
 from launch.cli.sync import sync
 from launch.cli.train import train
-from launch.cli.watch import watch
 from slime_ext.errors import ExplainedError
 
 COMMANDS: dict[str, Callable[..., int]] = {
     "train": train,
     "submit": submit_run,
     "status": status,
-    "watch": watch,
     "logs": logs,
     "cancel": cancel_run,
     "bundle": bundle_run,
