@@ -26,6 +26,7 @@ from launch.argument_groups.training import (
 from launch.flags.check import check_flags
 from launch.models.facts import shape_for
 from launch.models.megatron import model_flags
+from launch.plan.rules import require_rules
 from slime_ext.recipe.schema import Recipe
 
 
@@ -35,18 +36,20 @@ def slime_arguments(recipe: Recipe, run: Path) -> dict[str, list[str]]:
     Groups: model, checkpoint, rollout, grpo, optimiser, parallel, performance, sglang, evaluation,
     tracking, hooks, extra. No word is a secret. `run` need not exist.
 
-    Raises ModelFactsError (the model's shape is unknown or stated in two ways), CannotExpressError
-    (slime has no flag for what the recipe says), FlagError (a flag that the host does not know,
-    that does nothing there, or that contradicts a recipe key).
+    Raises ModelFactsError (the model's shape is unknown or stated in two ways), LayoutError (what
+    must divide what), CannotExpressError (slime has no flag for what the recipe says), FlagError (a
+    flag that the host does not know, that does nothing there, or that contradicts a recipe key).
     """
     run = run.absolute()
     shape = shape_for(recipe)
     model: list[str] = []
     for flag, value in model_flags(shape, recipe):
         model += [flag] if value is None else [flag, value]
+    checkpoint = checkpoint_group(recipe, run)
+    require_rules(recipe, shape)
     groups = {
         "model": model,
-        "checkpoint": checkpoint_group(recipe, run),
+        "checkpoint": checkpoint,
         "rollout": rollout_group(recipe),
         "grpo": grpo_group(recipe),
         "optimiser": optimiser_group(recipe),

@@ -16,6 +16,7 @@ from launch.argument_groups.tracking import tracking_group
 from launch.argument_groups.words import words
 from launch.flags.check import check_flags
 from launch.models.facts import shape_for
+from launch.plan.rules import engine_rules, refuse
 from slime_ext.recipe.cluster_sections import ExtraSection, ParallelSection
 from slime_ext.recipe.schema import Recipe
 
@@ -33,8 +34,8 @@ def evaluation_arguments(
     running engines (or of one router), none of them lets slime start engines on every GPU of the
     recipe; metrics are logged under `step`.
 
-    Raises CannotExpressError or ModelFactsError where slime cannot start the engines, FlagError for
-    a pass-through flag that slime does not know.
+    Raises LayoutError or ModelFactsError where slime cannot start the engines, FlagError for a
+    pass-through flag that slime does not know.
     """
     sampling = _for_sampling(recipe)
     groups = {
@@ -47,7 +48,7 @@ def evaluation_arguments(
                 "rollout-batch-size": recipe.rollout.prompts,
             }
         ),
-        "sglang": _outside(engines) if engines else sglang_group(sampling, shape_for(recipe)),
+        "sglang": _outside(engines) if engines else _own(sampling),
         "tracking": tracking_group(sampling, folder),
         "hooks": words(
             {
@@ -75,6 +76,12 @@ def _for_sampling(recipe: Recipe) -> Recipe:
         "extra": ExtraSection(slime=router, sglang=recipe.extra.sglang),
     }
     return recipe.model_copy(update=changed)
+
+
+def _own(recipe: Recipe) -> list[str]:
+    shape = shape_for(recipe)
+    refuse(engine_rules(recipe, shape))
+    return sglang_group(recipe, shape)
 
 
 def _outside(engines: Sequence[str]) -> list[str]:

@@ -18,7 +18,11 @@ class LayoutError(ExplainedError, ValueError):
 
 def require_rules(recipe: Recipe, shape: ModelShape) -> None:
     """Raise LayoutError with a line for each broken rule."""
-    broken = broken_rules(recipe, shape)
+    refuse(broken_rules(recipe, shape))
+
+
+def refuse(broken: list[str]) -> None:
+    """Raise LayoutError with these sentences, if there are any."""
     if broken:
         lines = "\n".join(f"  {one}" for one in broken)
         raise LayoutError(
@@ -153,10 +157,15 @@ def _batch_rules(recipe: Recipe, layout: Layout) -> list[str]:
 def _engine_size_rules(recipe: Recipe, layout: Layout) -> list[str]:
     gpus, node, rollout = recipe.engine.gpus, recipe.cluster.gpus_per_node, layout.rollout_gpus
     rules = []
-    if rollout < 1 or rollout % gpus:
+    if rollout < 1:
+        rules.append(
+            f"training takes {layout.train_gpus} of {recipe.cluster.gpus} GPUs and none is left "
+            "for rollout; lower parallel.dp or raise cluster.nodes"
+        )
+    elif rollout % gpus:
         rules.append(
             f"engine.gpus = {gpus} does not divide the {rollout} GPUs of rollout; engine.gpus may "
-            f"be {_divisors(max(1, rollout), 64)}"
+            f"be {_divisors(rollout, 64)}"
         )
     if node % gpus and gpus % node:
         rules.append(

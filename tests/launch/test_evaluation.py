@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from launch.argument_groups.words import CannotExpressError
 from launch.evaluation import evaluation_arguments
 from launch.flags.check import FlagError
+from launch.plan.rules import LayoutError
 from tests.launch.recipes import dense_recipe as recipe
 
 FOLDER = Path("/runs/dense/evaluations/1")
@@ -68,7 +68,7 @@ def test_a_layout_that_only_training_needs_does_not_refuse_fewer_nodes(tmp_path:
 
 
 def test_gpus_that_no_engine_fills_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(CannotExpressError, match=r"engine\.gpus = 5"):
+    with pytest.raises(LayoutError, match=r"engine\.gpus = 5"):
         evaluation_arguments(recipe(tmp_path, "engine.gpus=5"), FOLDER)
 
 

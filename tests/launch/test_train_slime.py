@@ -62,6 +62,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
         "parallel.tp": 2,
         "parallel.pp": 1,
         "parallel.cp": 1,
+        "engine.gpus": 2,
     }
     changes = [word for key, value in small.items() for word in ("--set", f"{key}={value}")]
     text = recipe.read_text().replace('facts = "Qwen3-4B-Thinking-2507"\n', "")

@@ -38,6 +38,8 @@ def recipe(tmp_path: Path, version: str) -> Recipe:
         f"slime.version={version}",
         f"model.path={builtin_model('lab-hs')}",
         f"model.megatron_checkpoint={tmp_path}",
+        "parallel.tp=2",
+        "engine.gpus=2",
         "loss.kl_coef=0.001",
         "performance.offload=false",
         "rollout.filter=flat",

@@ -13,6 +13,7 @@ from launch.argument_groups.words import CannotExpressError
 from launch.arguments import command_line, slime_arguments
 from launch.flags.check import FlagError, check_flags, split
 from launch.models.facts import ModelFactsError
+from launch.plan.rules import LayoutError
 from slime_ext.recipe.load import load_recipe
 from slime_ext.recipe.places import configs_folder
 from tests.launch.recipes import EXPERTS, dense_recipe
@@ -135,14 +136,6 @@ def test_engines_of_their_own_get_what_training_leaves(flags: Flatten) -> None:
         (["loss.clip_c=10.0"], "never passes it to the loss"),
         (["model.path=builtin:lab-hs"], "embedded backend only"),
         (
-            ["slime.version=v0.2.4", "parallel.tp=3"],
-            "tp 3 x pp 2 x cp 4 does not fill the 32 GPUs",
-        ),
-        (["parallel.dp=2"], "does not fill"),
-        (["engine.gpus=6"], "engine.gpus = 6 does not divide"),
-        (["cluster.colocate=false"], "write cluster.rollout_gpus or parallel.dp"),
-        (["cluster.colocate=false", "cluster.rollout_gpus=32"], "do not fit the 32 GPUs"),
-        (
             ["slime.version=v0.2.4", "rollout.kind=tests.launch.arguments.kinds:MANY"],
             "set slime.version",
         ),
@@ -159,6 +152,24 @@ def test_what_slime_cannot_do_is_refused_with_a_remedy(
     flags: Flatten, overrides: list[str], expected: str
 ) -> None:
     with pytest.raises(CannotExpressError, match=r"[;:,]") as raised:
+        flags(*overrides)
+    assert expected in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        (["parallel.tp=16", "parallel.cp=1"], "tp = 16 does not divide the 8 key-value heads"),
+        (["parallel.dp=2"], "does not use the 32 GPUs of training"),
+        (["engine.gpus=6"], "engine.gpus = 6 does not divide"),
+        (["cluster.colocate=false"], "write cluster.rollout_gpus or parallel.dp"),
+        (["cluster.colocate=false", "cluster.rollout_gpus=32"], "and training has 0"),
+    ],
+)
+def test_no_command_for_a_layout_that_cannot_run(
+    flags: Flatten, overrides: list[str], expected: str
+) -> None:
+    with pytest.raises(LayoutError) as raised:
         flags(*overrides)
     assert expected in str(raised.value)
 

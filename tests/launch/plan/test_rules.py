@@ -37,6 +37,7 @@ from tests.launch.plan.made import made, shape_of
         ("4b", {"cluster__colocate": False, "parallel__dp": 1, "cluster__rollout_gpus": 8},
          "training takes 32 and rollout 8 GPUs, the cluster has 32"),
         ("4b", {"cluster__colocate": False}, "write cluster.rollout_gpus or parallel.dp"),
+        ("4b", {"cluster__colocate": False, "parallel__dp": 1}, "none is left for rollout"),
         ("4b", {"cluster__colocate": False, "cluster__rollout_gpus": 20, "parallel__pp": 1,
                 "parallel__cp": 1, "engine__gpus": 4}, "12 GPUs train, which is no multiple"),
         ("4b", {"slime__version": "v0.2.4", "rollout__prompts": 9, "parallel__cp": 1,
