@@ -50,8 +50,7 @@ def plan(
         search: List the layouts of the recipe's GPUs that fit, best first.
         write: Run folder that gets plan.json.
         json: Print JSON.
-        measure: Build one GPU's share of a pipeline stage, train a step of it here (on a GPU where
-            there is one, else on CPU at a scaled length) and print planned against measured memory.
+        measure: Train one GPU's share of a stage for a step here; print planned beside measured.
         stage: The stage to measure; the one with the higher peak unless stated.
         tokens: Tokens on the GPU to measure at; the recipe's on a GPU, 2,048 on CPU unless stated.
     """

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from launch.plan.duration import Duration, plan_duration
-from launch.plan.engine import EngineMemory, engine_memory
+from launch.plan.engine import GIB, EngineMemory, engine_memory
 from launch.plan.layout import Layout, layout_of
 from launch.plan.log_probs import LogProbMemory, log_prob_memory
 from launch.plan.observed import observe
@@ -43,6 +43,8 @@ class Plan:
     layout: Layout
     batch: MicroBatch
     stages: list[StageMemory]
+    reserve: float
+    """Bytes added to a training GPU's peak (`plan.reserve_gib`)."""
     log_probs: LogProbMemory
     engine: EngineMemory
     host_memory: HostMemory
@@ -111,6 +113,7 @@ def make_plan(recipe: Recipe, shape: ModelShape, run: Path | None = None) -> Pla
         layout=layout,
         batch=batch,
         stages=stages,
+        reserve=recipe.plan.reserve_gib * GIB,
         log_probs=log_probs,
         engine=engine,
         host_memory=host,

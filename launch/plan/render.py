@@ -97,6 +97,7 @@ def _stages(plan: Plan, at: str) -> Table:
         "gathered keys and values": [_gib(one.gathered_keys_values) for one in stages],
         "logits and log-probs": [_gib(one.log_probs) for one in stages],
         "peak": [_gib(one.peak) for one in stages],
+        "with the reserve (CUDA, NCCL)": [_gib(one.peak + plan.reserve) for one in stages],
     }
     for name, cells in rows.items():
         table.add_row(name, *cells)
@@ -105,14 +106,14 @@ def _stages(plan: Plan, at: str) -> Table:
 
 def _log_probs(plan: Plan, at: str) -> Table:
     memory = plan.log_probs
-    ways = [f"{memory.rows:,} rows at once", f"chunks of {memory.chunk or USUAL_CHUNK:,}"]
-    ways[memory.chunk is not None] += " (the recipe)"
-    table = _table(f"log-probs, last stage, {at}", "GiB", *ways)
+    ways = ["in one piece", f"in chunks of {memory.chunk or USUAL_CHUNK:,}"]
+    ways[memory.chunk is not None] += " (now)"
+    table = _table(f"log-probs of {memory.rows:,} rows, last stage, {at}", "GiB", *ways)
     table.add_row("logits in bf16", *2 * [_gib(memory.logits_bf16)])
     table.add_row("logits in fp32", *2 * [_gib(memory.logits_fp32)])
     table.add_row("both, while fp32 is made", *2 * [_gib(memory.conversion)])
     table.add_row("training pass", _gib(memory.train_whole), _gib(memory.train_chunked))
-    passes = f"passes without gradients ({memory.no_grad_passes} a step)"
+    passes = f"without gradients ({memory.no_grad_passes} a step)"
     table.add_row(passes, _gib(memory.no_grad_whole), _gib(memory.no_grad_chunked))
     return table
 
