@@ -34,6 +34,7 @@ from launch.script_import.keys import (
     SAME_AS,
 )
 from launch.script_import.read import Script, ScriptError
+from slime_ext.errors import ExplainedError
 from slime_ext.recipe.errors import explain
 from slime_ext.recipe.schema import Recipe
 
@@ -89,7 +90,7 @@ def convert(
         fill_in.append(("outcome", "who judged answers is not in the flags; see README, A judge"))
     found = Imported({}, recipe, fill_in=fill_in)
     found.keys = [(_said(flag, given), key) for flag, key in sources.items()]
-    emitted = _emitted(recipe)
+    emitted = _emitted(recipe, fill_in)
     extra = {
         flag: values
         for flag, values in given.items()
@@ -163,8 +164,19 @@ def _recipe(values: dict[str, Any]) -> Recipe:
         ) from None
 
 
-def _emitted(recipe: Recipe) -> dict[str, tuple[str, ...]]:
-    groups = slime_arguments(recipe, Path("runs") / recipe.name)
+def _emitted(recipe: Recipe, fill_in: list[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+    try:
+        groups = slime_arguments(recipe, Path("runs") / recipe.name)
+    except ExplainedError as error:
+        open_ = [(key, said) for key, said in fill_in if key not in PATH_KEYS]
+        names = {one.group(1) for _, said in open_ for one in UNKNOWN.finditer(said)}
+        if not any(names):
+            raise
+        stated = ", ".join(f"{key} = {said}" for key, said in open_ if UNKNOWN.search(said))
+        define = " ".join(f"--define {name}=VALUE" for name in sorted(filter(None, names)))
+        raise ScriptError(
+            f"{error}\nthe script takes from its machine: {stated}; type its values: {define}"
+        ) from None
     known = host_flags(recipe.slime.version).flags
     return {known[one.flag].name: one.values for group in groups.values() for one in split(group)}
 

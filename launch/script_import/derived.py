@@ -112,7 +112,8 @@ def _layout(given: Given) -> Iterator[Found]:
     yield "cluster.colocate", "--colocate" in given, _if(given, "--colocate")
     if "--colocate" in given:
         off = _if(given, "--no-offload-train")
-        yield "performance.offload", not off, (*off, *_if(given, *SHARED))
+        yield "performance.offload", not off, (*off, *_if(given, *OFFLOADS))
+        yield "cluster.colocate", True, _if(given, "--rollout-num-gpus")
     elif "--rollout-num-gpus" in given:
         gpus = _first(given, "--rollout-num-gpus", "")
         yield "cluster.rollout_gpus", gpus, ("--rollout-num-gpus",)
@@ -130,7 +131,7 @@ def _tracking(given: Given) -> Iterator[Found]:
 ICEPOP_RANGE = (("--tis-clip-low", "0"), ("--tis-clip", "2.0"))
 BETAS = (("--adam-beta1", "0.9"), ("--adam-beta2", "0.999"))
 """slime's and Megatron-LM's own defaults, for what a script leaves out."""
-SHARED = ("--offload", "--offload-train", "--offload-rollout", "--rollout-num-gpus")
+OFFLOADS = ("--offload", "--offload-train", "--offload-rollout")
 """What --colocate says already."""
 RULES: tuple[Callable[[Given], Iterator[Found]], ...] = (
     _updates,

@@ -99,6 +99,13 @@ def test_what_the_machine_knows_is_left_for_the_person() -> None:
     assert "nodes" not in found.table["cluster"]
 
 
+def test_a_layout_that_needs_what_the_machine_knows_asks_for_it() -> None:
+    text = SCRIPT.replace("TP=2; CP=2", "TP=4; CP=4")
+    with pytest.raises(ScriptError, match=r'cluster\.nodes = "\$\{NODES\}"') as raised:
+        convert(read_script(text, {"HERE": "/here"}), "train", "v0.3.1")
+    assert "--define NODES=VALUE" in str(raised.value)
+
+
 def test_another_host_knows_other_flags() -> None:
     text = SCRIPT.replace("--use-fault-tolerance", "--qkv-format thd")
     new = convert(read_script(text, MACHINE), "train", "v0.3.1")
