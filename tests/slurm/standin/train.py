@@ -20,9 +20,12 @@ import torch
 import torch.distributed.checkpoint as dcp
 from ray.util.placement_group import placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+from torch.utils.tensorboard import SummaryWriter
 
+from slime_ext.metrics.alarms.alarms import Alarms
 from slime_ext.metrics.records import ATTEMPT_VARIABLE, Records
 from slime_ext.metrics.stop_flag import StopFlag
+from slime_ext.recipe.load import load_recipe
 from slime_ext.rollout.positions import Positions
 
 MARKER = "latest_checkpointed_iteration.txt"
@@ -122,6 +125,8 @@ def main() -> int:
     ranks = start_ranks(asked)
     first, value = load(asked.save)
     records, stop, positions = Records(run), StopFlag(run), Positions(asked.save)
+    alarms = Alarms(load_recipe(run / "recipe.toml").recipe.alarms, records, stop.ask)
+    writer = SummaryWriter(os.environ["TENSORBOARD_DIR"])
     for step in range(first, asked.num_rollout):
         if stop.asked():
             if step > first:
@@ -132,7 +137,11 @@ def main() -> int:
         misbehave(behave, [attempt, step], ranks)
         ray.get([rank.step.remote(behave["step_s"]) for rank in ranks], timeout=60)
         value = learn(value, step)
-        records.write("rollout", step, {"reward/total": value})
+        cut = behave.get("cut", 0.0)
+        records.write("rollout", step, {"reward/total": value, "truncated_share": cut})
+        alarms.look(step)
+        writer.add_scalar("train/loss", value, step)
+        writer.flush()
         positions.write(step, {})
         positions.forget(step)
         if (step + 1) % asked.save_interval == 0 or step + 1 == asked.num_rollout:
