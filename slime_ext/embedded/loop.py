@@ -21,6 +21,7 @@ from slime_ext.embedded.checkpoint import LATEST
 from slime_ext.embedded.console import show_step
 from slime_ext.embedded.engine.process import EngineDownError
 from slime_ext.embedded.engines import EngineHandle, make_engine
+from slime_ext.embedded.final_model import export_newest
 from slime_ext.embedded.rollouts import Rollouts, Step
 from slime_ext.embedded.samples import TrainSample
 from slime_ext.embedded.stopping import StopRequest
@@ -80,7 +81,7 @@ class Loop:
         step = self._restore()
         self.records.event("start", step=step)
         self.args.sglang_router_ip, self.args.sglang_router_port = self.engine.start()
-        if step > 0:
+        if step > 0 or self.recipe.model.megatron_checkpoint is not None:
             self._push(step)
         step = await self._train_from(step, stop)
         if not stop.requested:
@@ -88,7 +89,7 @@ class Loop:
         if stop.requested:
             self.records.event("stopped", step=step, reason=stop.reason)
             return Ended(step, finished=False)
-        self.trainer.export(self.folder.hf)
+        export_newest(self.trainer, self.folder)
         self.records.event("finished", step=step)
         return Ended(step, finished=True)
 

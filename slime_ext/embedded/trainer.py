@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from slime_ext.embedded.checkpoint import Counters, load_checkpoint, save_checkpoint
+from slime_ext.embedded.checkpoint import Counters, load_checkpoint, load_model, save_checkpoint
 from slime_ext.embedded.loss import grpo_loss
 from slime_ext.embedded.model import PolicyModel, build_model, model_weights
 from slime_ext.embedded.optimiser import build_optimiser, learning_rate, set_learning_rate
@@ -38,7 +38,8 @@ _OVER_COMPUTED = ("ppo_kl", "entropy", "train_rollout_logprob_abs_diff", "icepop
 
 
 class Trainer:
-    """Trains the model in `model_folder` as the recipe's loss and optimiser sections say.
+    """Trains the model in `model_folder` as the recipe's loss and optimiser sections say, from the
+    weights of `model.megatron_checkpoint` where the recipe names one.
 
     `step` counts calls of `train`, `updates` optimiser updates. `dump_folder` receives a record of
     the batch when a loss or gradient is not finite.
@@ -54,12 +55,15 @@ class Trainer:
         self.shape = read_shape(model_folder)
         require_supported(self.shape)
         state = read_hf(model_folder)
-        self._dtypes = {name: tensor.dtype for name, tensor in state.items()}
+        self.dtypes = {name: tensor.dtype for name, tensor in state.items()}
         weights = hf_to_megatron(state, self.shape)
         self.model = build_model(self.shape, weights)
         self.reference: PolicyModel | None = None
         if recipe.loss.kl_coef > 0:
             self.reference = build_model(self.shape, weights).requires_grad_(False)
+        if recipe.model.megatron_checkpoint is not None:
+            for model in filter(None, (self.model, self.reference)):
+                load_model(Path(recipe.model.megatron_checkpoint), model, self.shape)
         self.optimiser = build_optimiser(self.model, recipe.optimiser)
         self.step = 0
         self.updates = 0
@@ -110,7 +114,7 @@ class Trainer:
     def export(self, folder: Path) -> None:
         """Write a Hugging Face folder in the dtype the model came in, with its tokenizer."""
         state = megatron_to_hf(model_weights(self.model), self.shape)
-        typed = {name: tensor.to(self._dtypes[name]) for name, tensor in state.items()}
+        typed = {name: tensor.to(self.dtypes[name]) for name, tensor in state.items()}
         write_hf(folder, typed, self.model_folder)
 
     def save(self, folder: Path) -> Path:

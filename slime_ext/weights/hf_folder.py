@@ -50,15 +50,21 @@ def write_hf(folder: Path, state: Mapping[str, Tensor], reference: Path) -> None
     try:
         tensors = {name: tensor.detach().contiguous() for name, tensor in state.items()}
         save_file(tensors, temporary / _WEIGHTS, metadata={"format": "pt"})
-        for path in sorted(reference.iterdir()):
-            if path.is_file() and path.suffix in _COPIED_SUFFIXES and path.name != _INDEX:
-                shutil.copyfile(path, temporary / path.name)
-        config = json.loads((reference / "config.json").read_text())
-        text = json.dumps(with_both_rope_forms(config), indent=2, ensure_ascii=False)
-        (temporary / "config.json").write_text(text + "\n")
+        copy_side_files(reference, temporary)
         replace_folder(temporary, folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def copy_side_files(reference: Path, folder: Path) -> None:
+    """Copy config, tokenizer, chat template and generation settings of `reference` to `folder`, the
+    rope base stated in both forms."""
+    for path in sorted(reference.iterdir()):
+        if path.is_file() and path.suffix in _COPIED_SUFFIXES and path.name != _INDEX:
+            shutil.copyfile(path, folder / path.name)
+    config = json.loads((reference / "config.json").read_text())
+    text = json.dumps(with_both_rope_forms(config), indent=2, ensure_ascii=False)
+    (folder / "config.json").write_text(text + "\n")
 
 
 def replace_folder(temporary: Path, folder: Path) -> None:
