@@ -90,9 +90,7 @@ def load_checkpoint(
 
     Raises FileNotFoundError where there is none, CheckpointError for one of another model.
     """
-    folder = latest_checkpoint(root)
-    stored = dist_checkpointing.load_common_state_dict(str(folder))
-    _check_args(folder, stored["args"], checkpoint_args(shape))
+    folder = _of_this_model(root, shape)
     state = _sharded_state(model, optimiser)
     loaded = dist_checkpointing.load(state, str(folder))
     model.load_state_dict(loaded["model"])
@@ -102,6 +100,17 @@ def load_checkpoint(
         values["step"] = torch.tensor(float(step))
     optimiser.load_state_dict(moments)
     return Counters(**loaded["longrl"])
+
+
+def load_model(root: Path, model: PolicyModel, shape: ModelShape) -> None:
+    """Load the weights alone of the latest checkpoint of `root`, cast to the model's dtype; what
+    `longrl import` writes holds nothing else. Raises as `load_checkpoint`."""
+    folder = _of_this_model(root, shape)
+    # Layers of Megatron's also store an empty object each, for Transformer Engine's.
+    sharded = model.sharded_state_dict()
+    tensors = {name: part for name, part in sharded.items() if not name.endswith("_extra_state")}
+    loaded = dist_checkpointing.load({"model": tensors}, str(folder))
+    model.load_state_dict(loaded["model"])
 
 
 def latest_checkpoint(root: Path) -> Path:
@@ -133,7 +142,9 @@ def checkpoint_args(shape: ModelShape) -> Namespace:
         norm_epsilon=shape.rms_norm_eps,
         qk_layernorm=shape.qk_norm,
         untie_embeddings_and_output_weights=not shape.tied_embeddings,
-        num_experts=None,
+        num_experts=shape.moe.num_experts if shape.moe else None,
+        moe_ffn_hidden_size=shape.moe.ffn_size if shape.moe else None,
+        moe_router_topk=shape.moe.top_k if shape.moe else None,
         q_lora_rank=None,
         tensor_model_parallel_size=1,
         pipeline_model_parallel_size=1,
@@ -148,6 +159,14 @@ def _sharded_state(model: PolicyModel, optimiser: torch.optim.Optimizer) -> dict
     sharded = get_param_id_to_sharded_param_map(weights, parameters)
     optim_state_to_sharding_state(moments, sharded, exclude_keys=("step",))
     return {"model": weights, "optimizer": moments}
+
+
+def _of_this_model(root: Path, shape: ModelShape) -> Path:
+    """The latest checkpoint, of the model that `shape` describes."""
+    folder = latest_checkpoint(root)
+    stored = dist_checkpointing.load_common_state_dict(str(folder))
+    _check_args(folder, stored["args"], checkpoint_args(shape))
+    return folder
 
 
 def _check_args(folder: Path, stored: Namespace, expected: Namespace) -> None:
