@@ -1,4 +1,5 @@
-"""What each metric of ours means. Logged as `rollout/KEY` and `eval/DATASET/KEY`.
+"""What each metric means: ours are logged as `rollout/KEY` and `eval/DATASET/KEY`, the trainer's as
+`train/KEY`.
 
 One design choice: a key ends in `/*` where what follows is the name of a part, a reason or a count.
 Tests hold every emitted key and the table in `slime_ext/README.md` against this one, and no key of
@@ -31,6 +32,21 @@ METRICS: dict[str, str] = {
     "seconds": "wall seconds from the first request to the last score",
     "host/*": "what the host's own rollout passed along",
 }
+
+TRAINER: dict[str, str] = {
+    "loss": "what is minimised",
+    "pg_loss": "policy-gradient loss: the loss without its KL term",
+    "pg_clipfrac": "share of tokens whose ratio is clipped",
+    "ppo_kl": "mean log-ratio of the policy before the update to the present one",
+    "kl_loss": "KL to the reference model",
+    "entropy": "nats a token (embedded)",
+    "entropy_loss": "nats a token (slime)",
+    "grad_norm": "norm of the gradient before clipping",
+    "train_rollout_logprob_abs_diff": "mean distance of trainer and engine log-probs, nats",
+    "lr": "learning rate (embedded)",
+    "lr-pg_0": "learning rate of the first parameter group (slime)",
+}
+"""The metrics of a trainer that dashboards and alarms name; both trainers log more."""
 
 
 def describe(key: str) -> str | None:

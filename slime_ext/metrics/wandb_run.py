@@ -58,3 +58,4 @@ def define_axes(run: Any) -> None:
     for group, axis in AXES.items():
         run.define_metric(axis)
         run.define_metric(f"{group}/*", step_metric=axis)
+    run.define_metric("perf/*", step_metric=AXES["rollout"])

@@ -44,6 +44,7 @@ def test_two_attempts_share_an_id_and_lose_no_row(tmp_path: Path) -> None:
             "rollout/*": "rollout/step",
             "train/*": "train/step",
             "eval/*": "eval/step",
+            "perf/*": "rollout/step",
         }
         time.sleep(1.1)  # wandb names the folder by the second; a restart takes longer than one
     assert len(identities) == 1
