@@ -13,6 +13,7 @@ from launch.cli.cancel import cancel_run
 from launch.cli.check import check
 from launch.cli.eval import evaluate
 from launch.cli.export import export
+from launch.cli.import_model import import_model
 from launch.cli.import_script import import_script
 from launch.cli.judge_check import judge_check
 from launch.cli.logs import logs
@@ -40,6 +41,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "prepare": prepare,
     "import-script": import_script,
     "eval": evaluate,
+    "import": import_model,
     "export": export,
     "serve-judge": serve_judge,
     "judge-check": judge_check,

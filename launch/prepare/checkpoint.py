@@ -39,6 +39,26 @@ def checkpoint_lines(recipe: Recipe) -> list[str]:
     ]
 
 
+def start_lines(recipe: Recipe, folder: Path, target: Path) -> list[str]:
+    """How the model in `folder` becomes the start of runs under slime: the command that writes
+    `target`, or that nothing needs converting.
+
+    Raises ModelFactsError where the model's shape is unknown or slime cannot build it.
+    """
+    if recipe.slime.version == "v0.3.1" and recipe.model.megatron_checkpoint is None:
+        return [
+            f"slime v0.3.1 reads {folder} itself; set model.path to it, and "
+            "model.megatron_checkpoint only to start from torch_dist all the same"
+        ]
+    model = recipe.model.model_copy(update={"path": str(folder)})
+    command = conversion_command(recipe.model_copy(update={"model": model}), target)
+    return [
+        "inside slime's image on a node with a GPU:",
+        f"  {command}",
+        f"then set model.megatron_checkpoint to {target}",
+    ]
+
+
 def conversion_command(recipe: Recipe, target: Path) -> str:
     """The shell command that writes `target` from the Hugging Face folder."""
     words = ["python3", f"{recipe.slime.path}/tools/convert_hf_to_torch_dist.py"]

@@ -54,7 +54,6 @@ class RunFacts:
     def shown(self) -> dict[str, Any]:
         """The sections of the recipe that may be shown, without unset keys, places and secrets."""
         table = shown_config(self.recipe)
-        table["model"].pop("megatron_checkpoint", None)
         for key in _OPERATION:
             table["outcome"].get("judge", {}).pop(key, None)
         kept: dict[str, Any] = _without_places({name: table[name] for name in SECTIONS})

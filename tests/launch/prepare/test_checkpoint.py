@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from launch.prepare.checkpoint import MARKER, checkpoint_lines
+from launch.prepare.checkpoint import MARKER, checkpoint_lines, start_lines
 from slime_ext.recipe.load import load_recipe
 from slime_ext.recipe.places import configs_folder
 from slime_ext.recipe.schema import Recipe
@@ -49,3 +49,18 @@ def test_a_checkpoint_with_its_marker_is_complete(version: str, tmp_path: Path) 
 
 def test_the_embedded_backend_converts_by_itself() -> None:
     assert checkpoint_lines(recipe("backend=embedded", "slime.version=v0.2.4")) == []
+
+
+def test_which_way_a_folder_becomes_a_start_is_the_recipes_to_say(tmp_path: Path) -> None:
+    folder, target = tmp_path / "model", tmp_path / "start"
+    (line,) = start_lines(recipe(), folder, target)
+    assert f"reads {folder} itself" in line
+    for named in (
+        recipe("slime.version=v0.2.4"),
+        recipe('model.megatron_checkpoint="elsewhere"'),
+    ):
+        _, command, then = start_lines(named, folder, target)
+        words = shlex.split(command)
+        assert words[words.index("--hf-checkpoint") + 1] == str(folder)
+        assert words[words.index("--save") + 1] == str(target)
+        assert then.endswith(str(target))
