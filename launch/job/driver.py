@@ -15,7 +15,7 @@ from pathlib import Path
 from launch.job.program import job_variables, training_command
 from launch.job.pruner import Pruner
 from launch.job.ready import ray_nodes, wait_ready
-from launch.job.resume import prepare_start
+from launch.job.resume import NothingLeftError, prepare_start
 from launch.job.submission import RayJob
 from launch.job.watch import Watch
 from slime_ext.errors import ExplainedError
@@ -24,12 +24,18 @@ from slime_ext.metrics.stop_flag import STOPPED, StopFlag, exit_code
 from slime_ext.metrics.trainer_rows import TrainerRows
 from slime_ext.recipe.load import load_recipe
 
+CHAINED = "LONGRL_CHAINED"
+"""Set where an earlier job may have done everything, which is then no error."""
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
-def drive(folder: RunFolder, port: int, ready: Path) -> int:
-    """Wait for the nodes, start the program, follow it; returns the exit code for the job."""
-    recipe = load_recipe(folder.recipe).recipe
+def drive(folder: RunFolder, port: int, ready: Path, until: int | None = None) -> int:
+    """Wait for the nodes, start the program, follow it; returns the exit code for the job.
+
+    `until` ends the run after that many rollouts.
+    """
+    limit = () if until is None else (f"rollout.steps={until}",)
+    recipe = load_recipe(folder.recipe, limit).recipe
     dashboard = f"http://127.0.0.1:{port + 1}"
     nodes = os.environ["LONGRL_NODES"].split()
     expected = dict.fromkeys(nodes, recipe.cluster.gpus_per_node)
@@ -71,9 +77,13 @@ def main() -> int:
     parser.add_argument("run", type=Path)
     parser.add_argument("--port", type=int, required=True, help="Ray's; its dashboard is one above")
     parser.add_argument("--ready", type=Path, required=True, help="made once all nodes are there")
+    parser.add_argument("--until", type=int, help="rollouts to end after, instead of the recipe's")
     asked = parser.parse_args()
     try:
-        return drive(RunFolder(asked.run), asked.port, asked.ready)
+        return drive(RunFolder(asked.run), asked.port, asked.ready, asked.until)
+    except NothingLeftError as error:
+        print(f"longrl: {error}", file=sys.stderr)
+        return 0 if CHAINED in os.environ else 2
     except ExplainedError as error:
         print(f"longrl: {error}", file=sys.stderr)
         return 2

@@ -103,7 +103,7 @@ def cancel(run: Path) -> list[str]:
 
 
 def _is_script(command: str, run: Path) -> bool:
-    return Path(command.strip()) == (run / SCRIPT).absolute()
+    return command.split()[:1] == [str((run / SCRIPT).absolute())]
 
 
 def _run(command: list[str]) -> str:

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 REMOVED = "[removed]"
 LONGEST = 600
 """Characters of a log line; the host prints whole samples as one line."""
+HEAD = 40
+"""What stays of a longer one: the logger's own prefix."""
 _FORMS = (
     r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{8,}",  # OpenAI and its likes
     r"\bhf_[A-Za-z0-9]{16,}",  # Hugging Face
@@ -49,7 +51,7 @@ def redact_log(text: str, known: Sequence[str] = ()) -> tuple[str, int]:
         if _SAMPLE.search(kept):
             kept = f"[a sample of {len(line)} characters left out]"
         elif len(kept) > LONGEST:
-            kept = f"{kept[: LONGEST // 4]} [{len(line) - LONGEST // 4} characters left out]"
+            kept = f"{kept[:HEAD]} [{len(line) - HEAD} characters left out]"
         changed += kept != line
         lines.append(kept)
     return "\n".join(lines), changed

@@ -30,8 +30,9 @@ class ScriptError(ExplainedError):
     """A path or an option that SLURM or the shell would not take as it is."""
 
 
-def render_job(recipe: Recipe, run: Path) -> str:
-    """The script that runs `recipe` in the folder `run`.
+def render_job(recipe: Recipe, run: Path, smoke: bool = False) -> str:
+    """The script that runs `recipe` in the folder `run`; `smoke`: one step, the others from its
+    checkpoint, an export.
 
     Raises ScriptError for a run folder whose path has blanks or quotes (SLURM's --output has no way
     to quote them) or an option that is none, SecretInRecipeError for a key in cluster.environment.
@@ -60,9 +61,10 @@ def render_job(recipe: Recipe, run: Path) -> str:
         "backend": recipe.backend,
         "cluster": recipe.cluster,
         "run": str(run),
+        "smoke": smoke,
         "environment": environment(recipe, run),
         "secrets_file": recipe.cluster.secrets_file,
-        "srun_container": shlex.join(entry.srun),
+        "srun_container": entry.srun,
         "inside": shlex.join(entry.before),
     }
     parts = [part for part in PARTS[recipe.backend] if part != "services" or values["services"]]

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 
 from launch.arguments import slime_arguments
+from launch.slurm.paths import on_nodes
+from launch.slurm.queue import JOBS, SCRIPT, has_slurm, queued
 from launch.slurm.render import render_job
 from launch.slurm.secrets import require_secrets
 from slime_ext.errors import ExplainedError
@@ -20,25 +21,26 @@ from slime_ext.metrics.run_folder import RunFolder, check_run, write_recipe
 from slime_ext.recipe.load import dump_recipe
 from slime_ext.recipe.schema import Recipe
 
-SCRIPT = "job.sh"
-
 
 class SubmitError(ExplainedError):
     """The job was not submitted."""
 
 
-def prepare_job(recipe: Recipe, root: Path, fresh: bool = False) -> RunFolder:
+def prepare_job(recipe: Recipe, root: Path, fresh: bool = False, smoke: bool = False) -> RunFolder:
     """Make the run folder with the recipe and the script; nothing is submitted.
 
-    Raises RunFolderError where the run has ended or was started with another recipe, SubmitError
-    for a missing key, and what `launch.arguments.slime_arguments` raises.
+    Raises RunFolderError where the run has ended or was started with another recipe, SecretError
+    for a missing key, SubmitError where a job of the run still waits or runs, and what
+    `launch.arguments.slime_arguments` raises.
     """
     require_secrets(recipe)
+    refuse_second(root.resolve() / recipe.name)
     if recipe.backend == "slime":
+        recipe = on_nodes(recipe)
         # What the host would refuse is found here, not after hours in the queue.
         slime_arguments(recipe, root / recipe.name)
+    script = render_job(recipe, root.resolve() / recipe.name, smoke)
     folder = check_run(root.resolve(), recipe, fresh)
-    script = render_job(recipe, folder.path)
     (folder.path / "logs").mkdir(parents=True, exist_ok=True)
     _write(folder.path / "submitted.toml", dump_recipe(recipe))
     if recipe.backend == "slime":
@@ -47,23 +49,44 @@ def prepare_job(recipe: Recipe, root: Path, fresh: bool = False) -> RunFolder:
     return folder
 
 
-def submit(folder: RunFolder, options: Sequence[str] = ()) -> str:
-    """Submit the script of `folder`; the job's id, also appended to `jobs.txt`.
+def refuse_second(run: Path) -> None:
+    """Raise SubmitError where a job of this run still waits or runs: two would share one folder."""
+    waiting = [job for job in queued(run) if job.active] if has_slurm() else []
+    if waiting:
+        raise SubmitError(
+            f"job {waiting[-1].id} of {run.name} is {waiting[-1].state}; "
+            f"`longrl cancel {run.name}` ends it, --set name=OTHER makes another run"
+        )
 
-    Raises SubmitError with sbatch's own words.
+
+def submit(folder: RunFolder, chain: int = 1) -> list[str]:
+    """Submit the script of `folder` `chain` times, each after the end of the one before; the ids,
+    also appended to `jobs.txt`.
+
+    Raises SubmitError with sbatch's own words; jobs submitted before the refusal stay queued and
+    are in `jobs.txt`.
     """
     if shutil.which("sbatch") is None:
         raise SubmitError(
             "there is no sbatch on this machine; run this on a login node of the cluster, or "
             "`longrl train RECIPE --backend slime` inside an allocation"
         )
-    command = ["sbatch", "--parsable", *options, str(folder.path / SCRIPT)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    ids: list[str] = []
+    for _ in range(chain):
+        after = [f"--dependency=afterany:{ids[-1]}"] if ids else []
+        # A later job of a chain may find everything done, which is no error there.
+        part = ["chained"] if ids else []
+        ids.append(_sbatch([*after, str(folder.path / SCRIPT), *part]))
+        with (folder.path / JOBS).open("a") as jobs:
+            jobs.write(ids[-1] + "\n")
+    return ids
+
+
+def _sbatch(words: list[str]) -> str:
+    done = subprocess.run(["sbatch", "--parsable", *words], capture_output=True, text=True)
     found = re.match(r"(\d+)", done.stdout)
     if done.returncode or found is None:
         raise SubmitError(f"sbatch refused the job: {(done.stderr or done.stdout).strip()}")
-    with (folder.path / "jobs.txt").open("a") as jobs:
-        jobs.write(found[1] + "\n")
     return found[1]
 
 

@@ -1,0 +1,44 @@
+"""Paths of a recipe as every node finds them.
+
+One design choice: they are made absolute and `hub:` names resolved on the submitting side, because
+a step in a container starts in a folder of the image, where a relative path means something else.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from launch.argument_groups.words import absolute
+from slime_ext.data.hub.names import is_hub, parse_hub
+from slime_ext.data.hub.stored import prepared_file
+from slime_ext.recipe.schema import Recipe
+
+
+def on_nodes(recipe: Recipe) -> Recipe:
+    """`recipe` with absolute paths. Raises DataError for a published set that is not prepared."""
+    model, data, judge = recipe.model, recipe.data, recipe.outcome.judge
+    start = model.megatron_checkpoint
+    paths = {"path": absolute(model.path), "megatron_checkpoint": start and absolute(start)}
+    files = {
+        "train": _file(data.train, data.format),
+        "eval": data.eval and _file(data.eval, data.format),
+        "eval_sets": {name: _file(file, data.format) for name, file in data.eval_sets.items()},
+    }
+    cache = {"cache": judge.cache and judge.cache.absolute()}
+    outcome = {"judge": judge.model_copy(update=cache)}
+    keys = recipe.cluster.secrets_file
+    cluster = {"secrets_file": keys and str(Path(keys).expanduser().absolute())}
+    return recipe.model_copy(
+        update={
+            "model": model.model_copy(update=paths),
+            "data": data.model_copy(update=files),
+            "outcome": recipe.outcome.model_copy(update=outcome),
+            "cluster": recipe.cluster.model_copy(update=cluster),
+        }
+    )
+
+
+def _file(name: str, format: str) -> str:
+    if is_hub(name):
+        return str(prepared_file(parse_hub(name), format).absolute())
+    return absolute(name)
