@@ -12,7 +12,6 @@ import importlib.util
 from collections import defaultdict
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from slime_ext.metrics.records import Records, read_rows
 from slime_ext.metrics.run_folder import RunFolder
@@ -108,10 +107,10 @@ class _EventFile:
         rows = []
         for step in sorted(self._found):
             if all_of_it or step <= self._whole:
-                columns: dict[str, Any] = self._found.pop(step)
-                # Only the trainer's file has them; the rollout's own figures are recorded already.
-                if "loss" in columns:
-                    times = columns.pop("time")
+                columns = self._found.pop(step)
+                times = columns.pop("time")
+                # The rollout's own file has times alone, and its figures are recorded already.
+                if any(not key.startswith(PERF) for key in columns):
                     row = {key: fmean(values) for key, values in columns.items()}
                     rows.append((step, row | {"time": max(times)}))
         return rows
