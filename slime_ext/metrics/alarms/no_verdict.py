@@ -37,5 +37,5 @@ def no_verdict(rows: Sequence[Row], rule: AlarmRule) -> Finding | None:
 
 def no_verdict_share(row: Row) -> float:
     """Share of a step's responses that no judge decided; 0 without responses."""
-    undecided = sum(value for key, value in row.items() if key.startswith(PREFIX))
+    undecided = sum(value or 0.0 for key, value in row.items() if key.startswith(PREFIX))
     return float(undecided / row["samples"]) if row.get("samples") else 0.0

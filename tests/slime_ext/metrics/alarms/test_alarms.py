@@ -8,10 +8,16 @@ from types import SimpleNamespace
 
 import pytest
 
+from slime_ext.embedded.tracking import tracked
 from slime_ext.metrics.alarms.alarms import Alarms
 from slime_ext.metrics.records import Records, read_rows
+from slime_ext.metrics.run_folder import RunFolder
 from slime_ext.metrics.stop_flag import ALARMED, STOPPED, StopFlag, exit_code
 from slime_ext.recipe.alarm_section import AlarmsSection
+from slime_ext.recipe.load import load_recipe
+from tests.fakes import wandb_file
+
+LAB = Path(__file__).parents[4] / "configs" / "embedded" / "lab.toml"
 
 CUT = AlarmsSection.model_validate({"truncation": {"window": 1}})
 STOPPING = AlarmsSection.model_validate({"truncation": {"window": 1, "stop": True}})
@@ -90,3 +96,13 @@ def test_figures_that_could_not_be_recorded_are_judged(tmp_path: Path) -> None:
     holding = Alarms(CUT, records, nobody).look(0, {"gradient norm": float("inf")})
     assert "gradient norm" in holding["not_finite"].text
     assert told(tmp_path) == [("alarm", 0)]
+
+
+def test_the_real_client_records_the_alert_of_an_embedded_run(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    with tracked(load_recipe(LAB, ["track.wandb=offline"]).recipe, folder):
+        look(tmp_path, [0.6])
+    [file] = wandb_file.offline_files(tmp_path)
+    found = [one.alert for one in wandb_file.complete(file) if one.HasField("alert")]
+    assert [(one.title, one.level) for one in found] == [("alarm truncation", "WARN")]
+    assert found[0].text.startswith("alarm truncation at step 0: 60% of the responses are cut")

@@ -176,6 +176,20 @@ def test_a_trend_is_exact_on_a_line_and_deaf_to_one_wild_step(slope: float, wild
     assert rise(line, 11) is None
 
 
+KEYS = [*HEALTHY, *TRAINED, "entropy_loss", "undetermined/no_verdict:x", "host/groups_dropped"]
+FIGURE = st.one_of(st.none(), st.floats(allow_nan=True, allow_infinity=True))
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(KEYS), FIGURE), max_size=8))
+@settings(max_examples=60, deadline=None)
+def test_no_row_makes_a_rule_fail(rows: list[dict[str, float | None]]) -> None:
+    for name, judge in RULES.items():
+        least = {"evidence": 3, "reward": 3}.get(name, 1)
+        rule = type(getattr(AlarmsSection(), name))(window=least)
+        finding = judge(rows, rule)
+        assert finding is None or finding.text
+
+
 def test_all_rules_share_their_keys() -> None:
     for name in RULES:
         assert set(type(getattr(AlarmsSection(), name)).model_fields) == set(AlarmRule.model_fields)
