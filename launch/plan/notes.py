@@ -18,7 +18,7 @@ def notes(recipe: Recipe, shape: ModelShape, plan: Plan) -> list[str]:
         *_log_probs(recipe, plan),
         *_engine(recipe, plan),
         *_rough(recipe, shape),
-        _preemption(plan),
+        _preemption(recipe, plan),
     ]
 
 
@@ -96,11 +96,23 @@ def _rough(recipe: Recipe, shape: ModelShape) -> list[str]:
     return said
 
 
-def _preemption(plan: Plan) -> str:
-    time = plan.duration
-    lost = time.expected_loss_s
-    stated = f"{lost / 60:.0f} minutes" if lost < 7200 else f"{lost / 3600:.1f} hours"
+def _preemption(recipe: Recipe, plan: Plan) -> str:
+    """A run that is told in time ends its rollout, which is lost, and saves before its update."""
+    time, notice = plan.duration, recipe.cluster.signal_s
+    between = _stated(time.expected_loss_s)
+    said = f"half of checkpoint.every = {time.save_every} steps of {time.step_s:.0f} s"
+    if time.step_s > notice:
+        return (
+            f"a preemption loses {between} of work on average, {said}: its notice, "
+            f"cluster.signal_s = {notice} s, is shorter than a step; raise it above that and one "
+            "rollout is lost at most"
+        )
     return (
-        f"a preemption loses {stated} of work on average: half of "
-        f"checkpoint.every = {time.save_every} steps of {time.step_s:.0f} s"
+        f"a preemption loses the rollout under way, {_stated(time.rollout_s)}: told {notice} s "
+        f"before (cluster.signal_s), the run saves before its update; a crash loses {between} on "
+        f"average, {said}"
     )
+
+
+def _stated(seconds: float) -> str:
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
