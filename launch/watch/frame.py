@@ -31,6 +31,8 @@ HELD_OUT = ("accuracy", "evidence_recall", "format", "truncated_ratio", "respons
 def frame(run: Snapshot, plain: bool = False) -> RenderableType:
     """The whole view; `plain` keeps it to ASCII."""
     parts: list[RenderableType] = [_head(run), _progress(run, plain)]
+    if pace := _pace(run):
+        parts.append(pace)
     parts += [Text(f"  ALARM {one['rule']}: {one['text']}", style="bold red") for one in run.alarms]
     if run.summary is not None:
         parts += [Text(), _summary(run.summary)]
@@ -64,7 +66,7 @@ def _progress(run: Snapshot, plain: bool) -> Text:
 
 def _state(run: Snapshot) -> Iterator[str]:
     if run.ended:
-        yield "finished"
+        yield "finished" if run.summary is not None else "all steps done"
         return
     each = median_step(run.stamps)
     left = seconds_left(run.stamps, run.steps, run.now)
@@ -84,8 +86,11 @@ def _state(run: Snapshot) -> Iterator[str]:
         yield f"{duration(left)} left"
     if run.done < run.steps and each is not None and silent > SILENT * each:
         yield f"nothing for {duration(silent)}"
-    for name, value in throughput(run.rows, each).items():
-        yield f"{name} {value}"
+
+
+def _pace(run: Snapshot) -> Text:
+    facts = throughput(run.rows, median_step(run.stamps))
+    return Text(", ".join(f"{name} {value}" for name, value in facts.items()), style="dim")
 
 
 def _figures(run: Snapshot, plain: bool) -> Table:

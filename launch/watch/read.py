@@ -24,6 +24,8 @@ from slime_ext.metrics.run_folder import RunFolder
 Row = Mapping[str, Any]
 RECIPES = ("recipe.toml", "submitted.toml")
 """The resolved recipe; the second until the first attempt has begun."""
+QUIET_S = 900.0
+"""After the last rollout: its update, a checkpoint and an evaluation may still come."""
 
 
 class NothingToWatchError(ExplainedError):
@@ -64,8 +66,11 @@ class Snapshot:
 
     @property
     def ended(self) -> bool:
-        """Whether there is nothing left to wait for."""
-        return self.summary is not None
+        """Whether there is nothing left to wait for: a summary, or all steps and then silence, as a
+        run on a cluster ends."""
+        if self.summary is not None:
+            return True
+        return 0 < self.steps <= self.done and self.now - float(self.stamps[-1]["time"]) > QUIET_S
 
 
 def run_to_watch(word: str, runs: Path) -> Path:

@@ -48,6 +48,17 @@ def test_a_run_before_its_first_step_is_empty(tmp_path: Path) -> None:
     assert not seen.ended
 
 
+def test_a_run_without_a_summary_has_ended_once_it_is_quiet_after_its_last_step(
+    tmp_path: Path,
+) -> None:
+    run = Run(tmp_path)
+    run.attempt(BEGAN)
+    for step in range(20):
+        run.step(step, BEGAN + step)
+        assert not snapshot(run.folder.path, now=BEGAN + step + 10).ended
+    assert snapshot(run.folder.path, now=BEGAN + 2000).ended
+
+
 def test_a_submitted_run_is_known_by_what_was_submitted(tmp_path: Path) -> None:
     run = Run(tmp_path)
     run.folder.recipe.rename(run.folder.path / "submitted.toml")
