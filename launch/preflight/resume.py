@@ -1,7 +1,8 @@
 """Whether a run that exists already will go on from where it stopped.
 
 One design choice: checkpoints without the marker `latest_checkpointed_iteration.txt` are a failure,
-because slime then starts over from step 0 in silence and everything looks well.
+because slime then starts over from step 0 in silence and everything looks well. `longrl train` and
+`longrl submit` put the marker right; a command typed by hand does not.
 """
 
 from __future__ import annotations
@@ -76,8 +77,8 @@ def _checkpoints(folder: RunFolder, area: Area) -> None:
     elif marked is None:
         area.fail(
             "marker",
-            f"{root} holds {len(there)} checkpoints but no usable {MARKER}: the run would start "
-            "over at step 0",
+            f"{root} holds {len(there)} checkpoints but no usable {MARKER}: slime alone would "
+            "start over at step 0",
             _write_marker(root, complete),
         )
     elif marked not in complete:

@@ -26,10 +26,9 @@ from torch.distributed.checkpoint import CheckpointException
 from slime_ext.embedded.model import PolicyModel
 from slime_ext.embedded.torch_dist import InProcessTorchDist
 from slime_ext.errors import ExplainedError
+from slime_ext.weights.checkpoints import MARKER, checkpoints, incomplete, iteration_of
 from slime_ext.weights.hf_folder import replace_folder
 from slime_ext.weights.shape import ModelShape
-
-LATEST = "latest_checkpointed_iteration.txt"
 
 
 class CheckpointError(ExplainedError, RuntimeError):
@@ -105,7 +104,12 @@ def load_checkpoint(
 def load_model(root: Path, model: PolicyModel, shape: ModelShape) -> None:
     """Load the weights alone of the latest checkpoint of `root`, cast to the model's dtype; what
     `longrl import` writes holds nothing else. Raises as `load_checkpoint`."""
-    folder = _of_this_model(root, shape)
+    load_tensors(_of_this_model(root, shape), model)
+
+
+def load_tensors(folder: Path, model: PolicyModel) -> None:
+    """Load the weights alone of one checkpoint folder, whoever wrote it; a padded vocabulary is cut
+    to the model's. Raises CheckpointingException for weights that do not fit."""
     # Layers of Megatron's also store an empty object each, for Transformer Engine's.
     sharded = model.sharded_state_dict()
     tensors = {name: part for name, part in sharded.items() if not name.endswith("_extra_state")}
@@ -113,11 +117,22 @@ def load_model(root: Path, model: PolicyModel, shape: ModelShape) -> None:
     model.load_state_dict(loaded["model"])
 
 
+def has_checkpoint(root: Path) -> bool:
+    """Whether there is one to go on from. Where the tracker file is lost it is written anew, for
+    the newest folder that is whole: starting over would remove what is there."""
+    if (root / MARKER).is_file():
+        return True
+    whole = [folder for folder in checkpoints(root) if incomplete(folder) is None]
+    if whole:
+        _write_latest(root, iteration_of(whole[-1]))
+    return bool(whole)
+
+
 def latest_checkpoint(root: Path) -> Path:
     """The folder `root/iter_NNNNNNN` that the tracker file names."""
-    tracker = root / LATEST
+    tracker = root / MARKER
     if not tracker.is_file():
-        raise FileNotFoundError(f"{root} holds no {LATEST}: there is no checkpoint to resume from")
+        raise FileNotFoundError(f"{root} holds no {MARKER}: there is no checkpoint to resume from")
     folder = root / f"iter_{int(tracker.read_text()):07d}"
     if not folder.is_dir():
         there = [f"iter_{number:07d}" for number in _iterations(root)]
@@ -183,9 +198,9 @@ def _check_args(folder: Path, stored: Namespace, expected: Namespace) -> None:
 
 
 def _write_latest(root: Path, iteration: int) -> None:
-    temporary = root / f".{LATEST}.tmp"
+    temporary = root / f".{MARKER}.tmp"
     temporary.write_text(str(iteration))
-    temporary.replace(root / LATEST)
+    temporary.replace(root / MARKER)
 
 
 def _iterations(root: Path) -> list[int]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from slime_ext.embedded.checkpoint import LATEST
+from slime_ext.embedded.checkpoint import has_checkpoint
 from slime_ext.embedded.console import show_step
 from slime_ext.embedded.engine.process import EngineDownError
 from slime_ext.embedded.engines import EngineHandle, make_engine
@@ -174,7 +174,7 @@ class Loop:
 
     def _restore(self) -> int:
         """Load the newest checkpoint, if there is one; returns the step to go on with."""
-        if not (self.folder.checkpoints / LATEST).is_file():
+        if not has_checkpoint(self.folder.checkpoints):
             return 0
         self.trainer.load(self.folder.checkpoints)
         self.source.load(self.trainer.step)

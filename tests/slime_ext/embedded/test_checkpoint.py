@@ -10,10 +10,11 @@ import pytest
 import torch
 from megatron.core.dist_checkpointing.strategies import filesystem_async
 
-from slime_ext.embedded.checkpoint import LATEST, CheckpointError, latest_checkpoint
+from slime_ext.embedded.checkpoint import CheckpointError, has_checkpoint, latest_checkpoint
 from slime_ext.embedded.samples import TrainSample
 from slime_ext.embedded.trainer import Trainer
 from slime_ext.recipe.schema import Recipe
+from slime_ext.weights.checkpoints import MARKER
 
 MakeRecipe = Callable[..., Recipe]
 
@@ -57,14 +58,28 @@ def test_layout_is_megatrons_and_the_last_few_are_kept(
     for _ in range(3):
         trainer.train([samples])
         trainer.save(root)
-    assert sorted(path.name for path in root.iterdir()) == ["iter_0000002", "iter_0000003", LATEST]
-    assert (root / LATEST).read_text() == "3"
+    assert sorted(path.name for path in root.iterdir()) == ["iter_0000002", "iter_0000003", MARKER]
+    assert (root / MARKER).read_text() == "3"
     assert latest_checkpoint(root) == root / "iter_0000003"
     common = torch.load(root / "iter_0000003" / "common.pt", weights_only=False)
     assert (common["args"].num_layers, common["args"].vocab_size) == (2, 97)
     assert common["iteration"] == 3
     stored = (root / "iter_0000003" / ".metadata").read_bytes()
     assert b"decoder.layers.self_attention.linear_qkv.layer_norm_weight" in stored
+
+
+def test_a_lost_marker_is_written_anew_for_the_newest_whole_checkpoint(
+    model_folder: Path, make_recipe: MakeRecipe, samples: list[TrainSample], tmp_path: Path
+) -> None:
+    assert not has_checkpoint(tmp_path / "none")
+    trainer = Trainer(model_folder, make_recipe())
+    for _ in range(3):
+        trainer.train([samples])
+        trainer.save(tmp_path)
+    (tmp_path / "iter_0000003" / "common.pt").unlink()
+    (tmp_path / MARKER).unlink()
+    assert has_checkpoint(tmp_path)
+    assert latest_checkpoint(tmp_path) == tmp_path / "iter_0000002"
 
 
 def test_saving_the_same_step_again_replaces_it(
@@ -122,6 +137,6 @@ def test_a_checkpoint_of_another_model_and_none_at_all_are_errors(
     trainer.shape = replace(trainer.shape, rope_theta=5.0)
     with pytest.raises(CheckpointError, match="rotary_base"):
         trainer.load(tmp_path)
-    (tmp_path / LATEST).write_text("7")
+    (tmp_path / MARKER).write_text("7")
     with pytest.raises(FileNotFoundError, match="iter_0000007"):
         trainer.load(tmp_path)
