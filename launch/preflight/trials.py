@@ -17,6 +17,7 @@ from launch.preflight.finding import Area, Finding
 from rewards.parsing.families import Family
 from rewards.recorder import combine_safely, score_group_safely
 from rewards.types import Response, Score, Status, Task
+from slime_ext.data.errors import DataError
 from slime_ext.recipe.schema import Recipe
 from slime_ext.rollout.runtime import Runtime
 
@@ -41,13 +42,15 @@ def check_trials(recipe: Recipe, context: Context) -> list[Finding]:
     if context.offline and recipe.outcome.kind == "judge":
         area.skip("trials", "the outcome asks a judge: --offline")
         return area.findings
-    with tempfile.TemporaryDirectory() as scratch:
-        try:
-            runtime = open_runtime(recipe, scratch)
-        except ValueError as error:  # a judge without key or endpoint, see rewards.judge
-            area.fail("trials", str(error), "correct [outcome.judge]")
-            return area.findings
-        trials = asyncio.run(try_reward(runtime))
+    try:
+        with tempfile.TemporaryDirectory() as scratch:
+            runtime = _opened(recipe, scratch, area)
+            trials = asyncio.run(try_reward(runtime)) if runtime else []
+    except DataError:
+        area.skip("trials", "the rows cannot be read (see data): the reward was not tried")
+        return area.findings
+    if not runtime:
+        return area.findings
     undetermined = [trial for trial in trials if trial.score.total is None]
     if undetermined:
         reasons = ", ".join(sorted({str(trial.score.reason) for trial in undetermined}))
@@ -61,6 +64,17 @@ def check_trials(recipe: Recipe, context: Context) -> list[Finding]:
         said = f"{len(trials)} made-up responses got a number each"
         area.ok("trials", said, list(_lines(trials)))
     return area.findings
+
+
+def _opened(recipe: Recipe, scratch: str, area: Area) -> Runtime | None:
+    """The run's parts; None, with a finding, for a judge without key or endpoint."""
+    try:
+        return open_runtime(recipe, scratch)
+    except DataError:
+        raise
+    except ValueError as error:
+        area.fail("trials", str(error), "correct [outcome.judge]")
+        return None
 
 
 async def try_reward(runtime: Runtime) -> list[Trial]:

@@ -105,6 +105,9 @@ def test_a_file_without_rows_raises(rows: Rows) -> None:
     context = rows([])
     with pytest.raises(DataError, match="empty"):
         check_data(context.recipe, context)
+    finding = named(check_trials(context.recipe, context), "trials")
+    assert finding.status == "skip"
+    assert "judge" not in finding.message + finding.remedy
 
 
 def test_what_is_not_here_is_not_looked_at(make: MakeContext) -> None:
