@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from launch.cli.options import Overrides, RecipePath
+from launch.terminal import unwrapped_console
 from slime_ext.recipe.load import load_recipe
 
 
@@ -19,11 +21,22 @@ def show(recipe: RecipePath, overrides: Overrides = ()) -> int:
         overrides: Changes of single keys.
     """
     loaded = load_recipe(recipe, overrides)
-    table = Table("key", "value", "set by", title=str(recipe))
+    table = Table(title=Text(str(recipe)))
+    for name in ("key", "value", "set by"):
+        table.add_column(name, overflow="fold")
     for key, value in _leaves(loaded.recipe.model_dump(mode="json")):
-        table.add_row(key, repr(value), loaded.origins.get(key, "default"))
-    Console().print(table)
+        origin = _shorter(loaded.origins.get(key, "default"))
+        # Text, not str: a list has brackets, which rich would read as markup.
+        table.add_row(key, Text(repr(value)), Text(origin))
+    unwrapped_console().print(table)
     return 0
+
+
+def _shorter(origin: str) -> str:
+    """`FILE:LINE` from here, where that is the shorter name; what names no file as it is."""
+    if not origin.startswith(os.sep):
+        return origin
+    return min(origin, os.path.relpath(origin), key=len)
 
 
 def _leaves(table: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

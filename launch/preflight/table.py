@@ -1,13 +1,11 @@
 """The report as a table for a person and as JSON for a machine.
 
-One design choice: where output goes to a file or a pipe, lines are not wrapped, so that a path or a
-flag can be searched for and copied.
+One design choice: a remedy stands under its finding, where a person who corrects things reads on.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -18,17 +16,14 @@ from rich.table import Table
 from rich.text import Text
 
 from launch.preflight.finding import Finding, Status, exit_code
+from launch.terminal import unwrapped_console
 
 STYLES: dict[Status, str] = {"pass": "green", "warn": "yellow", "fail": "bold red", "skip": "dim"}
-UNWRAPPED = 10_000
-"""Columns assumed where there is no terminal."""
 
 
 def show_table(title: str, findings: Sequence[Finding], file: TextIO | None = None) -> None:
     """One row a finding, its remedy under it, details below the table, then the counts."""
-    console = Console(file=file or sys.stdout)
-    if not console.is_terminal:
-        console = Console(file=file or sys.stdout, width=UNWRAPPED)
+    console = unwrapped_console(file)
     table = Table("", "area", "what", "finding", box=None, pad_edge=False, title_justify="left")
     for one in findings:
         # Text, not str: a message may hold brackets, which rich would read as markup.
