@@ -7,6 +7,7 @@ here is not refused there.
 from __future__ import annotations
 
 import tempfile
+import tomllib
 from pathlib import Path
 
 from launch.preflight.context import Context
@@ -14,6 +15,7 @@ from launch.preflight.finding import Area, Finding
 from rewards.outcome import OutcomeConfig
 from slime_ext.data.check import CheckReport
 from slime_ext.metrics.run_folder import RunFolder, write_recipe
+from slime_ext.recipe.load import dump_recipe
 from slime_ext.recipe.schema import Recipe
 from slime_ext.rollout.runtime import Runtime, load_runtime
 from slime_ext.rollout.usable import inspect_rows
@@ -41,8 +43,16 @@ def unreadable(context: Context) -> str:
 def open_runtime(recipe: Recipe, scratch: str) -> Runtime:
     """What hooks of a run of `recipe` would share; raises what loading its parts raises."""
     folder = RunFolder(Path(scratch))
-    write_recipe(folder, recipe)
+    write_recipe(folder, _with_hosts(recipe))
     return load_runtime(folder.recipe)
+
+
+def _with_hosts(recipe: Recipe) -> Recipe:
+    """`recipe` with a host for each server that only a job of its own starts."""
+    text = dump_recipe(recipe)
+    for service in recipe.cluster.services:
+        text = text.replace(f"${{{service.variable}}}", "127.0.0.1")
+    return Recipe.model_validate(tomllib.loads(text))
 
 
 def _report(split: str, report: CheckReport, recipe: Recipe, area: Area) -> None:

@@ -44,8 +44,13 @@ def check_judge(recipe: Recipe, context: Context) -> list[Finding]:
     if context.offline:
         area.skip("servers", f"{len(config.endpoints)} not asked: --offline")
         return area.findings
+    own = {service.variable: service.name for service in recipe.cluster.services}
     for one in config.endpoints:
-        _ask(one, config, area)
+        started = [own[name] for name in one.variables if name in own]
+        if started:
+            area.skip(one.url, f"the job itself starts it: service {started[0]}")
+        else:
+            _ask(one, config, area)
     return area.findings
 
 

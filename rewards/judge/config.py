@@ -6,11 +6,14 @@ budget that exceeds the outer deadline is a retry that never happens.
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 MAX_BACKOFF_S = 8.0
 """Longest wait between two attempts, unless the server asks for another by Retry-After."""
 
@@ -21,13 +24,29 @@ class EndpointConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     url: str = Field(pattern=r"^https?://")
-    """Base address up to and including /v1, e.g. http://judge:30000/v1."""
+    """Base address up to and including /v1, e.g. http://judge:30000/v1. `${NAME}` stands for an
+    environment variable, e.g. the host of a server that the job starts itself."""
     model: str | None = None
     """Name of the model there; None takes the judge's."""
     key_env: str | None = None
     """Environment variable that holds the key; a key itself is never part of a recipe."""
     key_file: Path | None = None
     """File that holds the key, mode 600."""
+
+    @property
+    def variables(self) -> list[str]:
+        """Names of the environment variables in `url`."""
+        return _VARIABLE.findall(self.url)
+
+    def address(self) -> str:
+        """`url` with its variables filled in. Raises ValueError for one that is not set."""
+        for name in self.variables:
+            if name not in os.environ:
+                raise ValueError(
+                    f"the judge's address {self.url} needs the environment variable {name}, which "
+                    "is not set; a job sets LONGRL_SERVICE_NAME for its [[cluster.services]]"
+                )
+        return _VARIABLE.sub(lambda match: os.environ[match[1]], self.url)
 
     @model_validator(mode="after")
     def _one_key(self) -> EndpointConfig:

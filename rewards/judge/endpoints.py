@@ -220,7 +220,8 @@ class Endpoints:
 
 
 def _endpoint(config: EndpointConfig, judge: JudgeConfig) -> Endpoint:
-    host = _checked_host(config.url)
+    address = config.address()
+    host = _checked_host(address)
     key = read_key(config)
     headers: Mapping[str, str] = {
         "content-type": "application/json",
@@ -229,10 +230,10 @@ def _endpoint(config: EndpointConfig, judge: JudgeConfig) -> Endpoint:
     if key is not None:
         headers = {**headers, "authorization": f"Bearer {key.get_secret_value()}"}
     return Endpoint(
-        url=config.url.rstrip("/"),
+        url=address.rstrip("/"),
         model=config.model,
         headers=httpx.Headers(headers),
-        proxied=is_proxied(urlsplit(config.url).scheme, host),
+        proxied=is_proxied(urlsplit(address).scheme, host),
         breaker=Breaker(judge.breaker_failures, judge.breaker_reset_s),
     )
 

@@ -24,9 +24,10 @@ class EndpointProbe:
     """The state of each endpoint of a judge; used from one event loop."""
 
     def __init__(self, config: JudgeConfig) -> None:
-        """Raises KeyMissingError where an endpoint's key cannot be read."""
+        """Raises KeyMissingError where an endpoint's key cannot be read, ValueError for an address
+        with a variable that is not set."""
         self._headers = [_headers(endpoint) for endpoint in config.endpoints]
-        self._urls = [endpoint.url for endpoint in config.endpoints]
+        self._urls = [endpoint.address() for endpoint in config.endpoints]
         self._known: dict[str, str] = {}
         self._asked_at = -_KEPT_S
         self._lock = asyncio.Lock()

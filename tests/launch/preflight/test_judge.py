@@ -147,3 +147,15 @@ def test_no_endpoint_and_no_judge(check: Check, make: MakeContext) -> None:
     assert named(check(), "endpoints").status == "fail"
     context = make()
     assert check_judge(context.recipe, context) == []
+
+
+def test_the_job_s_own_judge_is_not_asked(make: MakeContext) -> None:
+    url = "http://${LONGRL_SERVICE_JUDGE}:30000/v1"
+    service = {"name": "judge", "command": "exec judge", "port": 30000}
+    context = make(
+        outcome={"kind": "judge", "judge": {"endpoints": [{"url": url}]}},
+        cluster={"services": [service]},
+    )
+    finding = named(check_judge(context.recipe, context), url)
+    assert finding.status == "skip"
+    assert "service judge" in finding.message

@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from rewards.judge.client import ChatClient
-from rewards.judge.config import JudgeConfig
+from rewards.judge.config import EndpointConfig, JudgeConfig
 from rewards.judge.types import ChatRequest, NoReplyError
 from tests.fakes.judge import HANG, Behaviour, FakeJudge, fake_judge, status
 from tests.fakes.timing import FakeTime
@@ -222,3 +222,13 @@ async def test_the_last_request_of_a_batch_is_retried_quickly() -> None:
     assert max(quick) <= 0.02
     assert len(timing.waits) == 6
     assert max(timing.waits) > 0.02
+
+
+def test_variables_in_an_address_are_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    endpoint = EndpointConfig(url="http://${LONGRL_SERVICE_JUDGE}:30000/v1")
+    monkeypatch.delenv("LONGRL_SERVICE_JUDGE", raising=False)
+    with pytest.raises(ValueError, match="LONGRL_SERVICE_JUDGE, which is not set"):
+        endpoint.address()
+    monkeypatch.setenv("LONGRL_SERVICE_JUDGE", "10.0.0.7")
+    assert endpoint.address() == "http://10.0.0.7:30000/v1"
+    assert EndpointConfig(url="http://judge:30000/v1").address() == "http://judge:30000/v1"
