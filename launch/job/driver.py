@@ -12,6 +12,7 @@ import os
 import sys
 from pathlib import Path
 
+from launch.job.disk import full_disk
 from launch.job.program import job_variables, training_command
 from launch.job.pruner import Pruner
 from launch.job.ready import ray_nodes, wait_ready
@@ -68,6 +69,8 @@ def drive(folder: RunFolder, port: int, ready: Path, until: int | None = None) -
     if stop.saved_step() is not None:
         print(f"saved up to rollout {stop.saved_step()} on request of {stop.asked()}")
         return exit_code(stop.asked())
+    if code and (full := full_disk(folder.checkpoints)) is not None:
+        print(f"longrl: {full}")
     return code
 
 

@@ -52,12 +52,12 @@ def learn(value: float, step: int) -> float:
     return 0.9 * value + step
 
 
-def save(folder: Path, iteration: int, value: float) -> None:
-    """A checkpoint as Megatron writes it."""
+def save(folder: Path, iteration: int, value: float, moments: int = 64) -> None:
+    """A checkpoint as Megatron writes it, with `moments` numbers of optimiser state."""
     place = folder / f"iter_{iteration:07d}"
     state = {
         "weight": torch.tensor([value], dtype=torch.float64),
-        "optimizer.state.exp_avg.weight": torch.zeros(64),
+        "optimizer.state.exp_avg.weight": torch.zeros(moments),
     }
     dcp.save(state, storage_writer=dcp.FileSystemWriter(place), no_dist=True)
     torch.save({"iteration": iteration}, place / "common.pt")
@@ -145,7 +145,7 @@ def main() -> int:
         positions.write(step, {})
         positions.forget(step)
         if (step + 1) % asked.save_interval == 0 or step + 1 == asked.num_rollout:
-            save(asked.save, step, value)
+            save(asked.save, step, value, behave.get("moments", 64))
     print("trained", flush=True)
     return 0
 
