@@ -20,12 +20,12 @@ def preemption(signal_s: int) -> tuple[str, float, float]:
 def test_with_notice_longer_than_a_step_one_rollout_is_lost() -> None:
     said, rollout_s, step_s = preemption(100_000)
     assert f"the rollout under way, {rollout_s / 60:.0f} minutes: told 100000 s before" in said
-    assert f"a crash loses {5 * step_s / 3600:.1f} hours on average" in said
+    assert f"a crash loses {5 * step_s / 60:.0f} minutes on average" in said
 
 
 def test_with_less_it_is_half_the_time_between_saves() -> None:
     said, _, step_s = preemption(60)
-    assert f"loses {5 * step_s / 3600:.1f} hours of work on average, half of" in said
+    assert f"loses {5 * step_s / 60:.0f} minutes of work on average, half of" in said
     assert "cluster.signal_s = 60 s, is shorter than a step" in said
 
 
