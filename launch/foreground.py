@@ -21,6 +21,7 @@ from launch.flags.check import split
 from launch.slurm.environment import attempt_variables, environment
 from slime_ext.errors import ExplainedError
 from slime_ext.metrics.run_folder import open_run, write_recipe
+from slime_ext.metrics.stop_flag import StopFlag, exit_code
 from slime_ext.metrics.trainer_rows import TrainerRows
 from slime_ext.recipe.schema import Recipe
 
@@ -36,7 +37,8 @@ def train_in_foreground(asked: Recipe, root: Path, fresh: bool) -> int:
     """Write the run folder of `asked` under `root` and run slime's train.py in it.
 
     A Ray that runs already is used, else slime starts one here. Returns the exit code of train.py,
-    128 + N where signal N ended it. Raises NoHostError, and as `slime_arguments` and `open_run`.
+    128 + N where signal N ended it; 75 where it saved on request, 76 for an alarm. Raises
+    NoHostError, and as `slime_arguments` and `open_run`.
     """
     program = Path(asked.slime.path) / "train.py"
     if not program.is_file():
@@ -55,6 +57,8 @@ def train_in_foreground(asked: Recipe, root: Path, fresh: bool) -> int:
     variables = {one.name: one.value for one in environment(recipe, folder.path)}
     if "PYTHONPATH" in os.environ:
         variables["PYTHONPATH"] += f":{os.environ['PYTHONPATH']}"
+    stop = StopFlag(folder.path)
+    stop.clear()
     child = subprocess.Popen(
         command_line(recipe, folder.path),
         env={**os.environ, **variables, **attempt_variables(recipe, folder.path, attempt)},
@@ -62,6 +66,9 @@ def train_in_foreground(asked: Recipe, root: Path, fresh: bool) -> int:
     )
     with forwarded_to(child):
         code = _follow(child, TrainerRows(folder, recipe.rollout.updates, attempt))
+    if stop.saved_step() is not None:
+        print(f"saved up to rollout {stop.saved_step()} on request of {stop.asked()}")
+        return exit_code(stop.asked())
     return 128 - code if code < 0 else code
 
 

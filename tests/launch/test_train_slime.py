@@ -16,6 +16,7 @@ from launch.arguments import command_line
 from launch.cli.main import main
 from launch.foreground import shown
 from slime_ext.metrics.records import read_rows
+from slime_ext.metrics.stop_flag import ALARMED
 from tests.launch.recipes import DENSE, dense_recipe
 
 ROOT = Path(__file__).parents[2]
@@ -130,6 +131,25 @@ def test_what_the_trainer_logged_is_in_the_records(
     assert code == 0, err
     rows = read_rows(tmp_path / "runs" / "dense" / "metrics" / "train.jsonl")
     assert [(row["step"], row["loss"]) for row in rows] == [(0, 0.0), (1, 0.25), (2, 0.5)]
+
+
+def test_an_alarm_that_stopped_the_last_attempt_does_not_stop_the_next(
+    host: list[object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "slime" / "train.py").write_text(
+        "import os, pathlib, sys\n"
+        "from slime_ext.metrics.stop_flag import StopFlag\n"
+        "stop = StopFlag(pathlib.Path(os.environ['LONGRL_RUN']))\n"
+        "assert stop.asked() is None and stop.saved_step() is None\n"
+        "if os.environ['LONGRL_ATTEMPT'] == '1':\n"
+        "    stop.ask('alarm truncation: all cut')\n"
+        "    stop.answer(4)\n"
+        "    sys.exit(1)\n"
+    )
+    code, out, err = longrl(capsys, *host)
+    assert code == ALARMED, err
+    assert "saved up to rollout 4 on request of alarm truncation" in out
+    assert longrl(capsys, *host)[0] == 0
 
 
 def test_a_signal_reaches_the_trainer(host: list[object], tmp_path: Path) -> None:
