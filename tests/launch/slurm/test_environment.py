@@ -96,7 +96,11 @@ def test_without_a_container_a_step_is_entered_bare(tmp_path: Path) -> None:
 
 def test_paths_are_absolute_on_the_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    changes = ("model.path=models/m", "data.train=d/t.jsonl", 'data.eval_sets={ aa-lcr = "e.jsonl" }')
+    changes = (
+        "model.path=models/m",
+        "data.train=d/t.jsonl",
+        'data.eval_sets={ aa-lcr = "e.jsonl" }',
+    )
     recipe = on_nodes(dense_recipe(tmp_path, *changes, "cluster.secrets_file=keys"))
     assert recipe.model.path == f"{tmp_path}/models/m"
     assert recipe.data.train == f"{tmp_path}/d/t.jsonl"

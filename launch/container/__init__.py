@@ -1,0 +1,1 @@
+"""Container definitions on slime's image, and the check that ends their build."""
