@@ -35,7 +35,9 @@ def make_folder(
     folder.mkdir(parents=True)
     name = str(dtype).removeprefix("torch.")
     config = with_both_rope_forms(
-        tiny_config(family, tied, rope_theta=1e6, dtype=name, torch_dtype=name, **changed)
+        tiny_config(
+            family, tied, vocab_size=160, rope_theta=1e6, dtype=name, torch_dtype=name, **changed
+        )
     )
     (folder / "config.json").write_text(json.dumps(config))
     for file in ("tokenizer.json", "tokenizer_config.json"):

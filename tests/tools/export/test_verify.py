@@ -105,13 +105,13 @@ def test_no_weights_at_all(good: Folders) -> None:
 
 def test_padding_of_the_vocabulary(good: Folders, base: Path) -> None:
     folder = good()
-    padded = torch.randn(128, 48).bfloat16()
+    padded = torch.randn(256, 48).bfloat16()
     edit_tensors(folder, {EMBEDDING: padded, "lm_head.weight": padded})
     for against in (Against(), Against(reference=base)):
         found = faults(verify_folder(folder, against))
         assert "padding" in found[EMBEDDING]
         assert "padding" in found["lm_head.weight"]
-        assert "[128, 48]" in found[EMBEDDING]
+        assert "[256, 48]" in found[EMBEDDING]
 
 
 def test_a_missing_expert_is_counted_in_its_layer(good: Folders) -> None:
