@@ -1,18 +1,23 @@
 """Fused projections of Megatron: attention input per key-value group, gate above up.
 
 One design choice: pure row rearrangements of weights [out, in] or biases [out], so a round trip is
-exact in any dtype and either direction also works on meta tensors.
+exact in any dtype and either direction also works on meta tensors. torch is imported when something
+is joined, because planning an export needs the table of names and not torch.
 """
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def join_qkv(query: Tensor, key: Tensor, value: Tensor, kv_heads: int) -> Tensor:
     """`linear_qkv` [(heads + 2 kv_heads) head_dim, ...]: for each kv head its query heads, then
     its key, then its value (Megatron's `SelfAttention.get_query_key_value_tensors`)."""
+    import torch
+
     rest = query.shape[1:]
     groups = [part.reshape(kv_heads, -1, *rest) for part in (query, key, value)]
     return torch.cat(groups, dim=1).reshape(-1, *rest)
@@ -29,6 +34,8 @@ def split_qkv(fused: Tensor, heads: int, kv_heads: int) -> tuple[Tensor, Tensor,
 
 def join_gate_up(gate: Tensor, up: Tensor) -> Tensor:
     """`linear_fc1` [2 ffn, hidden]: the gate's rows above the up projection's."""
+    import torch
+
     return torch.cat((gate, up))
 
 

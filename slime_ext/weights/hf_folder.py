@@ -12,11 +12,10 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from safetensors import safe_open
-from safetensors.torch import save_file
-from torch import Tensor
+if TYPE_CHECKING:
+    from torch import Tensor
 
 _INDEX = "model.safetensors.index.json"
 _WEIGHTS = "model.safetensors"
@@ -43,6 +42,8 @@ def read_hf(folder: Path) -> dict[str, Tensor]:
 def write_hf(folder: Path, state: Mapping[str, Tensor], reference: Path) -> None:
     """Write `state` (Hugging Face names) as `folder`, with config, tokenizer, chat template and
     generation settings of the folder `reference`. An existing `folder` is replaced."""
+    from safetensors.torch import save_file
+
     folder = folder.absolute()
     temporary = folder.with_name(f".{folder.name}.tmp-{os.getpid()}")
     shutil.rmtree(temporary, ignore_errors=True)
@@ -93,6 +94,8 @@ def with_both_rope_forms(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_file(path: Path) -> dict[str, Tensor]:
+    from safetensors import safe_open
+
     with safe_open(path, framework="pt") as file:
         return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
 

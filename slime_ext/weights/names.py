@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from slime_ext.weights.fuse import join_gate_up, join_qkv, split_gate_up, split_qkv
 from slime_ext.weights.shape import ModelShape
 from slime_ext.weights.table import Part, Row, layer_table, sizes
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 EMBEDDING = "embedding.word_embeddings.weight"
 OUTPUT_LAYER = "output_layer.weight"
@@ -159,6 +160,8 @@ def _split(row: Row, tensor: Tensor, shape: ModelShape) -> tuple[Tensor, ...]:
 def _without_tied_head(state: Mapping[str, Tensor], shape: ModelShape) -> Mapping[str, Tensor]:
     if not shape.tied_embeddings or HF_LM_HEAD not in state:
         return state
+    import torch
+
     embedding = state.get(HF_EMBEDDING)
     if embedding is not None and not torch.equal(state[HF_LM_HEAD], embedding):
         raise ValueError(

@@ -30,6 +30,12 @@ def vocabulary_fault(name: str, stored: int, args: Record | None, shape: ModelSh
     Megatron pads it to a multiple of `make_vocab_size_divisible_by` x tensor parallel size; more
     rows than that are not padding.
     """
+    words = _number(args, "vocab_size", 0)
+    if words > shape.vocab_size:
+        return (
+            f"vocab_size is {words} in the checkpoint, {shape.vocab_size} by the config, which "
+            f"would cut {name}"
+        )
     if stored < shape.vocab_size:
         return f"{name} has {stored} rows, the config's vocab_size is {shape.vocab_size}"
     multiple = _number(args, "make_vocab_size_divisible_by", VOCAB_MULTIPLE)

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+import safetensors.torch
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from slime_ext.weights import hf_folder
 from slime_ext.weights.hf_folder import read_hf, with_both_rope_forms, write_hf
 
 
@@ -59,7 +59,7 @@ def test_sharded_folders_are_read_whole(hf_model: torch.nn.Module, tmp_path: Pat
 def test_missing_weights_and_broken_index_are_errors(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="safetensors"):
         read_hf(tmp_path)
-    hf_folder.save_file({"a": torch.zeros(1)}, tmp_path / "shard.safetensors")
+    safetensors.torch.save_file({"a": torch.zeros(1)}, tmp_path / "shard.safetensors")
     index = {"weight_map": {"a": "shard.safetensors", "b": "shard.safetensors"}}
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
     with pytest.raises(ValueError, match="disagree about b"):
@@ -77,7 +77,7 @@ def test_a_failed_write_leaves_the_old_folder(
     def full_disk(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(hf_folder, "save_file", full_disk)
+    monkeypatch.setattr(safetensors.torch, "save_file", full_disk)
     with pytest.raises(OSError, match="No space"):
         write_hf(tmp_path / "out", {"a": torch.zeros(2)}, source)
     assert torch.equal(read_hf(tmp_path / "out")["a"], torch.ones(2))
