@@ -11,7 +11,7 @@ import json
 import shutil
 from pathlib import Path
 
-from slime_ext.metrics.records import read_rows
+from slime_ext.metrics.evaluated import figures
 from slime_ext.metrics.run_folder import RunFolder
 from slime_ext.recipe.schema import Recipe
 from slime_ext.weights.checkpoints import MARKER, iteration_of
@@ -20,23 +20,6 @@ from slime_ext.weights.torch_dist import copy_weights
 
 FOLDER = "best"
 FIGURE = "best.json"
-
-
-def figures(recipe: Recipe, folder: RunFolder) -> dict[int, float]:
-    """`checkpoint.best` of the first held-out set, by the iteration that was evaluated.
-
-    slime evaluates rollout N after its update, which is iteration N, and the base model as 0.
-    """
-    first = next(iter(recipe.data.eval_sets), None) if recipe.data.eval is None else "eval"
-    rows = [
-        row
-        for row in read_rows(folder.metrics / "eval.jsonl")
-        if row.get("dataset") == first and isinstance(row.get(recipe.checkpoint.best), int | float)
-    ]
-    found = {int(row["step"]): float(row[recipe.checkpoint.best]) for row in rows}
-    if recipe.eval.every > 1:
-        found.pop(0, None)
-    return found
 
 
 def better_one(recipe: Recipe, folder: RunFolder, complete: list[Path]) -> Path | None:

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from launch.job import best, prune
-from launch.job.best import figures
 from launch.job.prune import REMOVED
 from launch.job.pruner import Pruner
 from launch.job.resume import prepare_start
+from slime_ext.metrics.evaluated import figures
 from slime_ext.metrics.records import Records, read_rows
 from slime_ext.metrics.run_folder import RunFolder, write_recipe
 from slime_ext.recipe.schema import Recipe
