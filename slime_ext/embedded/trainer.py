@@ -169,7 +169,7 @@ class Trainer:
         inputs = update.inputs(index, old, reference)
         loss, sums = grpo_loss(log_probs, entropy, inputs, self.recipe.loss)
         if not torch.isfinite(loss):
-            raise self._refuse("loss", float(loss), update)
+            raise self._refuse("loss", float(loss.detach()), update)
         loss.backward()
         return {name: float(value) for name, value in sums.items()}
 
