@@ -21,7 +21,8 @@ from slime_ext.recipe.schema import Recipe
 def tracked(recipe: Recipe, folder: RunFolder) -> Iterator[None]:
     """While the body runs, send what the hooks log to wandb, if the recipe asks for it.
 
-    Raises RecipeError where the extra is not installed, RunIdError as `wandb_run_id`.
+    Raises RecipeError where the extra is not installed or W&B cannot be used, RunIdError as
+    `wandb_run_id`.
     """
     if recipe.track.wandb == "off":
         yield
@@ -32,18 +33,24 @@ def tracked(recipe: Recipe, folder: RunFolder) -> Iterator[None]:
         raise RecipeError(
             f'track.wandb = "{recipe.track.wandb}" needs the extra: pip install "longrl[track]"'
         ) from error
-    run = wandb.init(
-        project=recipe.track.project,
-        group=recipe.track.group or recipe.name,
-        name=recipe.name,
-        entity=recipe.track.team,
-        id=wandb_run_id(folder.path),
-        resume="allow",
-        mode=recipe.track.wandb,
-        dir=str(folder.path),
-        config=shown_config(recipe),
-        settings=wandb.Settings(base_url=recipe.track.host) if recipe.track.host else None,
-    )
+    try:
+        run = wandb.init(
+            project=recipe.track.project,
+            group=recipe.track.group or recipe.name,
+            name=recipe.name,
+            entity=recipe.track.team,
+            id=wandb_run_id(folder.path),
+            resume="allow",
+            mode=recipe.track.wandb,
+            dir=str(folder.path),
+            config=shown_config(recipe),
+            settings=wandb.Settings(base_url=recipe.track.host) if recipe.track.host else None,
+        )
+    except wandb.errors.Error as error:
+        raise RecipeError(
+            f"W&B cannot be used: {error}\nstart with --set track.wandb=offline, and send the "
+            f"records later: longrl sync {folder.path}"
+        ) from error
     define_axes(run)
     set_sink(lambda metrics: run.log(dict(metrics)))
     try:

@@ -1,8 +1,7 @@
-"""wandb offline: one id over attempts, an axis of our own, no row lost, no secret in any file."""
+"""wandb offline: one id over attempts, an axis of our own, no row lost."""
 
 from __future__ import annotations
 
-import signal
 import time
 from pathlib import Path
 
@@ -10,23 +9,12 @@ import pytest
 
 from slime_ext.embedded.tracking import tracked
 from slime_ext.host import loggers
-from slime_ext.metrics.records import read_rows
 from slime_ext.metrics.run_folder import RunFolder
-from slime_ext.metrics.stop_flag import STOPPED
+from slime_ext.recipe.errors import RecipeError
 from slime_ext.recipe.load import load_recipe
-from tests.fakes.runs import finish, start, trained_steps, wait_for
-from tests.fakes.wandb_file import (
-    axes,
-    complete,
-    config_of,
-    history,
-    offline_files,
-    present,
-    run_ids,
-)
+from tests.fakes.wandb_file import axes, complete, history, offline_files, run_ids
 
 LAB = Path(__file__).parents[3] / "configs" / "embedded" / "lab.toml"
-PLANTED = {"WANDB_API_KEY": "0123456789" * 4, "JUDGE_KEY": "planted-judge-key"}
 
 
 def test_two_attempts_share_an_id_and_lose_no_row(tmp_path: Path) -> None:
@@ -59,36 +47,14 @@ def test_nothing_is_written_when_it_is_off(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run_through_a_kill_and_a_stop_is_one_wandb_run_and_shows_no_key(
+def test_a_key_that_wandb_refuses_names_the_way_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in PLANTED.items():
-        monkeypatch.setenv(name, value)
-    # This process's own helper of wandb would outlive the killed run and keep its id.
-    monkeypatch.delenv("WANDB_SERVICE", raising=False)
-    run = tmp_path / "lab"
-    options = ["track.wandb=offline", 'cluster.secrets=["JUDGE_KEY"]']
-    for steps, how, code in ((2, signal.SIGKILL, -signal.SIGKILL), (3, signal.SIGTERM, STOPPED)):
-        process = start(tmp_path, *options)
-        wait_for(lambda steps=steps: trained_steps(run) >= steps, process)
-        process.send_signal(how)
-        finish(process, code)
-    finish(start(tmp_path, *options))
-    # Of the killed attempt wandb has written what it had by then, which may be nothing.
-    killed, *ended = offline_files(run)
-    files = [found for found in (present(killed), *map(complete, ended)) if found]
-    assert len({identity for found in files for identity in run_ids(found)}) == 1
-    assert len(files) >= 2
-    for found in files:
-        steps = [row["_step"] for row in history(found)]
-        assert steps == sorted(steps)
-        assert config_of(found)["cluster"]["secrets"] == ["JUDGE_KEY"]
-    for stream in ("rollout", "train", "eval"):
-        axis = f"{stream}/step"
-        logged = {row[axis] for found in files for row in history(found) if axis in row}
-        rows = read_rows(run / "metrics" / f"{stream}.jsonl")
-        assert logged >= {row["step"] for row in rows if row["attempt"] > 1}
-        assert {row["step"] for row in rows} >= logged
-    written = [path for path in (run / "wandb").rglob("*") if path.is_file()]
-    text = b"".join(path.read_bytes() for path in written)
-    assert [name for name, value in PLANTED.items() if value.encode() in text] == []
+    monkeypatch.setenv("WANDB_API_KEY", "short")
+    monkeypatch.setenv("WANDB_BASE_URL", "http://127.0.0.1:9")
+    recipe = load_recipe(LAB, ["track.wandb=online"]).recipe
+    with (
+        pytest.raises(RecipeError, match=r"track.wandb=offline(.|\n)*longrl sync"),
+        tracked(recipe, RunFolder(tmp_path)),
+    ):
+        pass
