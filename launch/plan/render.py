@@ -151,7 +151,8 @@ def _storage(plan: Plan) -> Table:
         table.add_row(f"disk: all {disk.saves} saves, were they kept", _gb(disk.saves * disk.save))
     else:
         held = f"all {disk.saves} saves"
-    table.add_row(f"disk: {held}, one export", _gb(disk.peak))
+    best = ", the best as weights" if disk.best else ""
+    table.add_row(f"disk: {held}{best}, one export", _gb(disk.peak))
     return table
 
 

@@ -47,11 +47,15 @@ class Disk:
     """Checkpoints a whole run writes."""
     kept: int
     """Checkpoints that stay (`checkpoint.keep`)."""
+    best: bool
+    """Whether the weights of the best one stay (`checkpoint.keep_best`)."""
 
     @property
     def peak(self) -> float:
-        """Kept checkpoints, the one being written, and one export."""
-        return min(self.saves, self.kept + 1) * self.save + self.weights
+        """Kept checkpoints, the one being written, one export; the best, and its successor until
+        that is whole."""
+        copies = 3 if self.best else 1
+        return min(self.saves, self.kept + 1) * self.save + copies * self.weights
 
 
 def host_memory(recipe: Recipe, layout: Layout, stages: list[StageMemory]) -> HostMemory:
@@ -80,4 +84,5 @@ def disk(recipe: Recipe, shape: ModelShape) -> Disk:
         weights=SAVED_WEIGHTS * parameters,
         saves=cdiv(recipe.rollout.steps, recipe.checkpoint.every),
         kept=recipe.checkpoint.keep,
+        best=recipe.checkpoint.keep_best and bool(recipe.data.eval or recipe.data.eval_sets),
     )

@@ -5,6 +5,8 @@ The numbers below were worked out by hand from the formulas, apart from this cod
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from launch.plan.plan import Plan, make_plan
@@ -142,3 +144,4 @@ def test_disk(model: str, save: float, weights: float) -> None:
     assert close(disk.save / GB, save, 1)
     assert close(disk.weights / GB, weights, 0.1)
     assert disk.peak == 3 * disk.save + disk.weights
+    assert replace(disk, best=True).peak == 3 * disk.save + 3 * disk.weights
