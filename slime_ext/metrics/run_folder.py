@@ -39,6 +39,8 @@ MAY_CHANGE = {
     "checkpoint.keep",
     "checkpoint.keep_best",
     "checkpoint.best",
+    "watchdog.factor",
+    "watchdog.minimum_s",
     "track.wandb",
     *(f"outcome.judge.{key}" for key in _JUDGE_OPERATION),
 }
