@@ -1,13 +1,15 @@
-"""slime's train.py as a child of this process, inside an allocation that somebody holds.
+"""A run inside an allocation that somebody holds: the job's own script, started here.
 
-One design choice: the child has a session of its own and gets this process's SIGINT and SIGTERM, so
-that Ctrl-C in a terminal reaches it once and this process lives to report its exit code.
+One design choice: the script that `longrl submit` hands to sbatch is run by bash instead, so that
+Ray, resume, watchdog and sweep are the same; on one node its parts start without srun.
 """
 
 from __future__ import annotations
 
 import os
+import platform
 import shlex
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -15,30 +17,33 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from launch.argument_groups.sampling import write_hook_config
 from launch.arguments import command_line, slime_arguments
 from launch.flags.check import split
-from launch.slurm.environment import attempt_variables, environment
+from launch.slurm.environment import environment
+from launch.slurm.queue import SCRIPT
+from launch.slurm.submit import prepare_job
 from slime_ext.errors import ExplainedError
-from slime_ext.metrics.run_folder import open_run, write_recipe
-from slime_ext.metrics.stop_flag import StopFlag, exit_code
-from slime_ext.metrics.trainer_rows import TrainerRows
 from slime_ext.recipe.schema import Recipe
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM)
-LOOK_EVERY_S = 5.0
+FIRST_LOCAL = 90_000_000
+"""Above every job id of SLURM (2 to the 26th); this and the process id name a run without a job."""
 
 
 class NoHostError(ExplainedError, FileNotFoundError):
     """slime is not where the recipe says."""
 
 
-def train_in_foreground(asked: Recipe, root: Path, fresh: bool) -> int:
-    """Write the run folder of `asked` under `root` and run slime's train.py in it.
+class NoAllocationError(ExplainedError):
+    """The run needs more nodes than are here."""
 
-    A Ray that runs already is used, else slime starts one here. Returns the exit code of train.py,
-    128 + N where signal N ended it; 75 where it saved on request, 76 for an alarm. Raises
-    NoHostError, and as `slime_arguments` and `open_run`.
+
+def train_in_foreground(asked: Recipe, root: Path, fresh: bool) -> int:
+    """Write the run folder of `asked` under `root` and run its job script here, to the end.
+
+    The first SIGINT or SIGTERM asks the run to save and stop, the second ends it. Returns the
+    script's exit code: that of train.py, 75 where it saved on request, 76 for an alarm. Raises
+    NoHostError, NoAllocationError, and as `prepare_job`.
     """
     program = Path(asked.slime.path) / "train.py"
     if not program.is_file():
@@ -46,30 +51,36 @@ def train_in_foreground(asked: Recipe, root: Path, fresh: bool) -> int:
             f"slime.path = {asked.slime.path!r} holds no train.py on this machine; run inside the "
             "slime image, name a checkout of slime, or type --dry-run to see the command"
         )
-    from slime_ext.embedded.builtin import resolve, write_data  # torch: seconds to import
-
-    recipe = resolve(asked, root.absolute() / asked.name)
-    slime_arguments(recipe, root.absolute() / recipe.name)
-    folder, attempt = open_run(root.absolute(), recipe, fresh)
-    write_data(asked, recipe)
-    write_recipe(folder, recipe)
-    write_hook_config(folder.path)
-    variables = {one.name: one.value for one in environment(recipe, folder.path)}
-    if "PYTHONPATH" in os.environ:
-        variables["PYTHONPATH"] += f":{os.environ['PYTHONPATH']}"
-    stop = StopFlag(folder.path)
-    stop.clear()
+    variables = _place(asked)
+    # Nothing here puts the allocation back into a queue.
+    cluster = asked.cluster.model_copy(update={"requeue": False})
+    folder = prepare_job(asked.model_copy(update={"cluster": cluster}), root.absolute(), fresh)
     child = subprocess.Popen(
-        command_line(recipe, folder.path),
-        env={**os.environ, **variables, **attempt_variables(recipe, folder.path, attempt)},
+        ["bash", str(folder.path / SCRIPT)],
+        env={**os.environ, **variables},
         start_new_session=True,
     )
-    with forwarded_to(child):
-        code = _follow(child, TrainerRows(folder, recipe.rollout.updates, attempt))
-    if stop.saved_step() is not None:
-        print(f"saved up to rollout {stop.saved_step()} on request of {stop.asked()}")
-        return exit_code(stop.asked())
+    with _stopping(child):
+        code = child.wait()
     return 128 - code if code < 0 else code
+
+
+def _place(recipe: Recipe) -> dict[str, str]:
+    """Variables that tell the script where to run: over the allocation's nodes, or here alone."""
+    nodes = recipe.cluster.nodes + sum(one.own_node for one in recipe.cluster.services)
+    if nodes == 1:
+        return {
+            "LONGRL_LOCAL": platform.node(),
+            "SLURM_JOB_ID": str(FIRST_LOCAL + os.getpid()),
+            "SLURMD_NODENAME": platform.node(),
+            "SLURM_NODEID": "0",
+        }
+    if "SLURM_JOB_NODELIST" not in os.environ or shutil.which("srun") is None:
+        raise NoAllocationError(
+            f"the recipe needs {nodes} nodes and this is no SLURM allocation; type `longrl submit "
+            f"RECIPE`, or salloc --nodes={nodes} first"
+        )
+    return {}
 
 
 def shown(recipe: Recipe, run: Path) -> str:
@@ -83,16 +94,17 @@ def shown(recipe: Recipe, run: Path) -> str:
     return " \\\n    ".join(lines)
 
 
-def _follow(child: subprocess.Popen[Any], trainer: TrainerRows) -> int:
-    """Wait for `child`, bringing in its trainer's metrics meanwhile; its return code."""
-    while True:
-        try:
-            code = child.wait(LOOK_EVERY_S)
-        except subprocess.TimeoutExpired:
-            trainer.look()
-        else:
-            trainer.finish()
-            return code
+@contextmanager
+def _stopping(child: subprocess.Popen[Any]) -> Iterator[None]:
+    """While the body runs, the first signal is a request to save and the next the end."""
+    seen: list[int] = []
+
+    def handle(number: int, _: object) -> None:
+        child.send_signal(signal.SIGTERM if seen else signal.SIGUSR1)
+        seen.append(number)
+
+    with _handled(handle):
+        yield
 
 
 @contextmanager
@@ -102,9 +114,15 @@ def forwarded_to(child: subprocess.Popen[Any]) -> Iterator[None]:
     def forward(number: int, _: object) -> None:
         child.send_signal(number)
 
-    before = {number: signal.signal(number, forward) for number in FORWARDED}
+    with _handled(forward):
+        yield
+
+
+@contextmanager
+def _handled(handler: Any) -> Iterator[None]:
+    before = {number: signal.signal(number, handler) for number in FORWARDED}
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, old in before.items():
+            signal.signal(number, old)

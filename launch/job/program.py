@@ -27,4 +27,6 @@ def job_variables(recipe: Recipe, folder: RunFolder, attempt: int) -> dict[str, 
     """Variables of the Ray job, which anybody can list: none is a secret."""
     shown = {one.name: one.value for one in environment(recipe, folder.path)}
     hosts = {one.variable: os.environ[one.variable] for one in recipe.cluster.services}
-    return shown | hosts | attempt_variables(recipe, folder.path, attempt)
+    # What the submitting shell had on its path stays behind ours: a reward of one's own lies there.
+    path = {"PYTHONPATH": os.environ.get("PYTHONPATH", shown["PYTHONPATH"])}
+    return shown | path | hosts | attempt_variables(recipe, folder.path, attempt)

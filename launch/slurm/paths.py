@@ -14,8 +14,15 @@ from slime_ext.data.hub.stored import prepared_file
 from slime_ext.recipe.schema import Recipe
 
 
-def on_nodes(recipe: Recipe) -> Recipe:
-    """`recipe` with absolute paths. Raises DataError for a published set that is not prepared."""
+def on_nodes(recipe: Recipe, run: Path) -> Recipe:
+    """`recipe`, run in the folder `run`, with absolute paths.
+
+    Raises DataError for a published set that is not prepared, RecipeError for an unknown builtin.
+    """
+    if made_here(recipe):
+        from slime_ext.embedded.builtin import resolve  # torch: seconds to import
+
+        recipe = resolve(recipe, run)
     model, data, judge = recipe.model, recipe.data, recipe.outcome.judge
     start = model.megatron_checkpoint
     paths = {"path": absolute(model.path), "megatron_checkpoint": start and absolute(start)}
@@ -36,6 +43,13 @@ def on_nodes(recipe: Recipe) -> Recipe:
             "cluster": recipe.cluster.model_copy(update=cluster),
         }
     )
+
+
+def made_here(recipe: Recipe) -> bool:
+    """Whether the recipe names `builtin:` data, which are made in the run folder."""
+    data = recipe.data
+    names = [data.train, data.eval or "", *data.eval_sets.values()]
+    return any(name.startswith("builtin:") for name in names)
 
 
 def _file(name: str, format: str) -> str:

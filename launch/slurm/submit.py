@@ -12,7 +12,7 @@ import subprocess
 from pathlib import Path
 
 from launch.arguments import slime_arguments
-from launch.slurm.paths import on_nodes
+from launch.slurm.paths import made_here, on_nodes
 from launch.slurm.queue import JOBS, SCRIPT, has_slurm, queued
 from launch.slurm.render import render_job
 from launch.slurm.secrets import require_secrets
@@ -35,8 +35,9 @@ def prepare_job(recipe: Recipe, root: Path, fresh: bool = False, smoke: bool = F
     """
     require_secrets(recipe)
     refuse_second(root.resolve() / recipe.name)
+    asked = recipe
     if recipe.backend == "slime":
-        recipe = on_nodes(recipe)
+        recipe = on_nodes(asked, root.resolve() / asked.name)
         # What the host would refuse is found here, not after hours in the queue.
         slime_arguments(recipe, root / recipe.name)
     script = render_job(recipe, root.resolve() / recipe.name, smoke)
@@ -45,6 +46,10 @@ def prepare_job(recipe: Recipe, root: Path, fresh: bool = False, smoke: bool = F
     _write(folder.path / "submitted.toml", dump_recipe(recipe))
     if recipe.backend == "slime":
         write_recipe(folder, recipe)
+        if made_here(asked):
+            from slime_ext.embedded.builtin import write_data  # torch: seconds to import
+
+            write_data(asked, recipe)
     _write(folder.path / SCRIPT, script)
     return folder
 

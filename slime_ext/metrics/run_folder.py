@@ -31,6 +31,25 @@ _JUDGE_OPERATION = (
     "retry_every_s",
     "outage_limit_s",
 )
+_PLACE = (
+    "partition",
+    "account",
+    "time",
+    "exclusive",
+    "sbatch",
+    "requeue",
+    "signal_s",
+    "container",
+    "image",
+    "mounts",
+    "setup",
+    "python",
+    "interface",
+    "environment",
+    "secrets",
+    "secrets_file",
+    "ready_timeout_s",
+)
 MAY_CHANGE = {
     "rollout.steps",
     "rollout.request_timeout_s",
@@ -43,6 +62,7 @@ MAY_CHANGE = {
     "watchdog.minimum_s",
     "track.wandb",
     *(f"outcome.judge.{key}" for key in _JUDGE_OPERATION),
+    *(f"cluster.{key}" for key in _PLACE),
 }
 """Keys a resumed run may change: how long it runs and where its judge is reached; all
 of [alarms] too, which changes nothing that is learnt. Any other would make the halves two different

@@ -8,13 +8,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from launch.arguments import command_line
 from launch.cli.main import main
-from launch.foreground import shown
+from launch.foreground import FIRST_LOCAL, shown
+from launch.job.stacks import marked_processes
 from slime_ext.metrics.records import read_rows
 from slime_ext.metrics.stop_flag import ALARMED
 from tests.launch.recipes import DENSE, dense_recipe
@@ -63,6 +65,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
         "parallel.tp": 2,
         "parallel.pp": 1,
         "parallel.cp": 1,
+        "track.wandb": "off",
         "engine.gpus": 2,
     }
     changes = [word for key, value in small.items() for word in ("--set", f"{key}={value}")]
@@ -101,12 +104,12 @@ def test_a_dry_run_of_an_embedded_recipe_says_what_to_add(
 
 
 def test_slime_runs_in_the_run_folder_and_its_exit_code_is_ours(
-    host: list[object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    host: list[object], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     import json
 
-    code, _, err = longrl(capsys, *host)
-    assert code == 3, err
+    code, out, err = longrl(capfd, *host)
+    assert code == 3, out + err
     seen = json.loads((tmp_path / "seen.json").read_text())
     run = tmp_path / "runs" / "dense"
     assert seen["config"] == f'longrl_recipe: "{run / "recipe.toml"}"\n'
@@ -114,31 +117,23 @@ def test_slime_runs_in_the_run_folder_and_its_exit_code_is_ours(
     assert seen["argv"][seen["argv"].index("--save") + 1] == str(run / "checkpoints")
     assert seen["env"]["PYTHONPATH"].startswith(f"{tmp_path / 'slime'}:/opt/megatron")
     assert seen["env"]["LONGRL_ATTEMPT"] == "1"
+    assert "Ray is ready" in out
+    assert "starts from the base model; 200 of 200 rollouts remain" in out
+    assert not list(run.glob(".token-*"))
+    assert marked_processes(seen["env"]["LONGRL_JOB"]) == []
 
 
-def test_what_the_trainer_logged_is_in_the_records(
-    host: list[object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_records_are_merged_and_an_alarm_stops_one_attempt_alone(
+    host: list[object], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "slime" / "train.py").write_text(
-        "import os\n"
+        "import os, pathlib, sys\n"
         "from torch.utils.tensorboard import SummaryWriter\n"
+        "from slime_ext.metrics.stop_flag import StopFlag\n"
         "writer = SummaryWriter(os.environ['TENSORBOARD_DIR'])\n"
         "for step in range(3):\n"
         "    writer.add_scalar('train/loss', step / 4, step)\n"
         "writer.close()\n"
-    )
-    code, _, err = longrl(capsys, *host)
-    assert code == 0, err
-    rows = read_rows(tmp_path / "runs" / "dense" / "metrics" / "train.jsonl")
-    assert [(row["step"], row["loss"]) for row in rows] == [(0, 0.0), (1, 0.25), (2, 0.5)]
-
-
-def test_an_alarm_that_stopped_the_last_attempt_does_not_stop_the_next(
-    host: list[object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "slime" / "train.py").write_text(
-        "import os, pathlib, sys\n"
-        "from slime_ext.metrics.stop_flag import StopFlag\n"
         "stop = StopFlag(pathlib.Path(os.environ['LONGRL_RUN']))\n"
         "assert stop.asked() is None and stop.saved_step() is None\n"
         "if os.environ['LONGRL_ATTEMPT'] == '1':\n"
@@ -146,24 +141,49 @@ def test_an_alarm_that_stopped_the_last_attempt_does_not_stop_the_next(
         "    stop.answer(4)\n"
         "    sys.exit(1)\n"
     )
-    code, out, err = longrl(capsys, *host)
-    assert code == ALARMED, err
+    code, out, err = longrl(capfd, *host)
+    assert code == ALARMED, out + err
     assert "saved up to rollout 4 on request of alarm truncation" in out
-    assert longrl(capsys, *host)[0] == 0
+    rows = read_rows(tmp_path / "runs" / "dense" / "metrics" / "train.jsonl")
+    assert [(row["step"], row["loss"]) for row in rows] == [(0, 0.0), (1, 0.25), (2, 0.5)]
+    assert longrl(capfd, *host)[0] == 0
 
 
-def test_a_signal_reaches_the_trainer(host: list[object], tmp_path: Path) -> None:
+def test_the_first_signal_asks_to_save_and_the_second_ends_everything(
+    host: list[object], tmp_path: Path
+) -> None:
     child = subprocess.Popen(
         [sys.executable, "-m", "launch.cli.main", *map(str, host)],
         cwd=ROOT,
-        env={**os.environ, "LASTS": "60"},
+        env={**os.environ, "LASTS": "600"},
     )
-    seen, limit = tmp_path / "seen.json", time.monotonic() + 60
-    while not seen.is_file() and time.monotonic() < limit:
-        time.sleep(0.05)
+    seen, wish = tmp_path / "seen.json", tmp_path / "runs" / "dense" / "stop"
+    until(seen.is_file)
+    child.send_signal(signal.SIGINT)
+    until(wish.is_file)
+    assert child.poll() is None
     child.send_signal(signal.SIGTERM)
-    assert child.wait(timeout=60) == 7
-    assert seen.with_suffix(".stopped").is_file()
+    assert child.wait(timeout=120) == 143
+    assert marked_processes(str(FIRST_LOCAL + child.pid)) == []
+
+
+def until(condition: Callable[[], bool]) -> None:
+    limit = time.monotonic() + 200
+    while not condition():
+        assert time.monotonic() < limit
+        time.sleep(0.1)
+
+
+def test_several_nodes_need_an_allocation(
+    host: list[object], tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.delenv("SLURM_JOB_NODELIST", raising=False)
+    code, _, err = longrl(capsys, *host, "--set", "cluster.nodes=2")
+    assert code == 2
+    assert "needs 2 nodes and this is no SLURM allocation" in err
+    assert "salloc --nodes=2" in err
+    assert not (tmp_path / "runs").exists()
 
 
 def test_without_slime_the_error_says_where_it_was_looked_for(

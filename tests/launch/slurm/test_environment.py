@@ -101,12 +101,12 @@ def test_paths_are_absolute_on_the_nodes(tmp_path: Path, monkeypatch: pytest.Mon
         "data.train=d/t.jsonl",
         'data.eval_sets={ aa-lcr = "e.jsonl" }',
     )
-    recipe = on_nodes(dense_recipe(tmp_path, *changes, "cluster.secrets_file=keys"))
+    recipe = on_nodes(dense_recipe(tmp_path, *changes, "cluster.secrets_file=keys"), RUN)
     assert recipe.model.path == f"{tmp_path}/models/m"
     assert recipe.data.train == f"{tmp_path}/d/t.jsonl"
     assert recipe.data.eval_sets == {"aa-lcr": f"{tmp_path}/e.jsonl"}
     assert recipe.cluster.secrets_file == f"{tmp_path}/keys"
-    assert on_nodes(recipe) == recipe
+    assert on_nodes(recipe, RUN) == recipe
 
 
 def test_a_published_set_that_is_not_here_is_named(
@@ -117,4 +117,4 @@ def test_a_published_set_that_is_not_here_is_named(
         tmp_path, 'data.train="hub:THU-KEG/LongTraceRL:train"', "data.format=longtracerl"
     )
     with pytest.raises(DataError, match="longrl prepare"):
-        on_nodes(recipe)
+        on_nodes(recipe, RUN)

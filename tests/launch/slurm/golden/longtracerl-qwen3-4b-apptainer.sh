@@ -22,6 +22,8 @@ readonly RUN=/shared/runs/longtracerl-qwen3-4b
 readonly PYTHON=python3
 readonly JOB=${SLURM_JOB_ID:?run this script with sbatch}
 readonly SCRIPT=$RUN/job.sh
+# Set by `longrl train`: every part runs on this machine, without srun.
+readonly LOCAL=${LONGRL_LOCAL:-}
 # 75 is EX_TEMPFAIL: saved on request, the same job goes on from there.
 readonly STOPPED=75
 
@@ -48,7 +50,7 @@ environment() {
   # leaves multiprocessors to communication, forward
   export NVTE_FWD_LAYERNORM_SM_MARGIN=8
   # slime and Megatron-LM are used from their folders
-  export PYTHONPATH=/root/slime:/root/Megatron-LM
+  export PYTHONPATH=/root/slime:/root/Megatron-LM${PYTHONPATH:+:$PYTHONPATH}
   # lines appear in the log when they are printed
   export PYTHONUNBUFFERED=1
   # an engine that computes one long prompt is silent for minutes, not dead
@@ -175,6 +177,7 @@ part_sweep() {
 # srun takes its place, so that a signal to it reaches the step.
 step() {
   local part=${!#}
+  if [ -n "$LOCAL" ]; then exec bash "$SCRIPT" "$part"; fi
   exec srun --overlap --cpu-bind=none --kill-on-bad-exit=1 "${@:1:$#-1}" \
     apptainer exec --nv --bind /shared/runs:/shared/runs --bind /tmp:/tmp --bind /home/me/.longrl-keys:/home/me/.longrl-keys --bind /shared/models/Qwen3-4B-Thinking-2507:/shared/models/Qwen3-4B-Thinking-2507 /shared/images/longrl.sif bash "$SCRIPT" "$part"
 }
@@ -188,14 +191,22 @@ finish() {
   local pid
   trap '' USR1 TERM
   for pid in $(jobs -p); do kill "$pid" 2>/dev/null || true; done
-  srun --overlap --ntasks-per-node=1 bash "$SCRIPT" sweep || true
+  if [ -n "$LOCAL" ]; then
+    bash "$SCRIPT" sweep
+  else
+    srun --overlap --ntasks-per-node=1 bash "$SCRIPT" sweep || true
+  fi
   wait || true
   rm -f -- "$HEAD_FILE" "$READY_FILE" "$RUN/.token-$JOB"
 }
 
 job() {
   local nodes first rest="" code=0 pid ended="" pids
-  mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
+  if [ -n "$LOCAL" ]; then
+    nodes=("$LOCAL")
+  else
+    mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
+  fi
   first=${nodes[0]}
   rest=$(IFS=,; echo "${nodes[*]:1}")
   mkdir -p "$RUN/logs"
