@@ -1,4 +1,8 @@
-"""`longrl export`: a Megatron checkpoint as a Hugging Face folder."""
+"""`longrl export`: a Megatron checkpoint as a Hugging Face folder, and whether one is whole.
+
+One design choice: every export is checked by its headers, which takes a moment; `--verify` does the
+same to any folder, and further switches look deeper in both cases.
+"""
 
 from __future__ import annotations
 
@@ -7,52 +11,117 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
+from longrl_tools.export.check import Depth, check_folder
+from longrl_tools.export.export import export_checkpoint
+from longrl_tools.export.source import find_source
+from longrl_tools.export.verify import Against
+from longrl_tools.export.watch import Following, Watch, lowest_priority
 
-Asked = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN_OR_CHECKPOINT")]
-Out = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="OUT")]
+from slime_ext.errors import ExplainedError
+from slime_ext.metrics.run_folder import RunFolder
+from slime_ext.weights.export.plan import ExtraTensorsError
+
+Paths = Annotated[
+    tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUN_OR_CHECKPOINT OUT")
+]
+Flat = tyro.conf.arg(name="")
+Dtype = Literal["bfloat16", "float16", "float32"]
+
+
+class ExportUsageError(ExplainedError, ValueError):
+    """The command was given too few or too many folders."""
 
 
 def export(
-    checkpoint: Asked,
-    out: Out,
+    paths: Paths,
+    depth: Annotated[Depth, Flat],
+    following: Annotated[Following, Flat],
     reference: Path | None = None,
-    dtype: Literal["bfloat16", "float16", "float32"] = "bfloat16",
+    dtype: Dtype | None = None,
     shard_gib: float = 5.0,
     allow_extra: bool = False,
+    verify: bool = False,
+    checkpoint: Path | None = None,
 ) -> int:
-    """Export a Megatron checkpoint (torch_dist) as a folder that transformers loads.
+    """Export a Megatron checkpoint (torch_dist) as a folder that transformers loads, and check it.
 
     Needs no GPU, no Megatron and no slime. An interrupted export goes on with the same command.
-    Exit code 1 where the checkpoint holds tensors that the model's family does not have.
+    Exit code 1 where the folder has a fault, or the checkpoint tensors its family does not have.
 
     Args:
-        checkpoint: A run (its newest complete checkpoint), or a checkpoint iter_NNNNNNN.
-        out: The folder to write; OUT.partial until it is whole.
+        paths: A run (its newest complete checkpoint) or a checkpoint iter_NNNNNNN, and the folder
+            to write, OUT.partial until it is whole. With --verify also a single folder, to check.
+        depth: What is checked beside headers and small files.
+        following: Exporting while a run trains.
         reference: Folder of the model that was trained; a run's recipe names it.
-        dtype: Of the written weights.
+        dtype: Of the written weights, bfloat16 unless stated; with --verify FOLDER the one to
+            expect.
         shard_gib: Largest file in GiB.
         allow_extra: Leave out tensors that the model's family does not have.
+        verify: Check a folder that is there; needs no checkpoint.
+        checkpoint: With --verify FOLDER: the training model that --prompt compares with.
     """
-    from longrl_tools.export.export import export_checkpoint
-    from longrl_tools.export.source import find_source
-
-    from slime_ext.weights.export.plan import ExtraTensorsError
-
-    source = find_source(checkpoint, reference)
-    for line in source.passed_over:
-        print(f"passed over {line}")
-    print(f"exporting {source.checkpoint}", flush=True)
-    try:
-        report = export_checkpoint(
-            source,
-            out,
-            dtype=dtype,
-            shard_bytes=int(shard_gib * 2**30),
-            allow_extra=allow_extra,
+    if verify and len(paths) == 1:
+        against = Against(reference, dtype, allow_extra=allow_extra)
+        return _check(paths[0], against, depth, checkpoint)
+    wanted = Against(reference, dtype, None, allow_extra)
+    if following.watch and len(paths) in (1, 2):
+        out = paths[1] if len(paths) == 2 else paths[0] / "exports"
+        return _follow(paths[0], out, wanted, depth, shard_gib, following)
+    if len(paths) != 2:
+        raise ExportUsageError(
+            "name a run or checkpoint and the folder to write: `longrl export RUN OUT`; or a "
+            "folder to check: `longrl export --verify FOLDER`; or a run to follow: "
+            "`longrl export --watch RUN`"
         )
+    try:
+        return _export(*paths, wanted, depth, shard_gib)
     except ExtraTensorsError as error:
         print(f"longrl: {error}", file=sys.stderr)
         return 1
+
+
+def _export(asked: Path, out: Path, wanted: Against, depth: Depth, shard_gib: float) -> int:
+    """Export and check one checkpoint; 1 where the folder has a fault."""
+    source = find_source(asked, wanted.reference)
+    for line in source.passed_over:
+        print(f"passed over {line}")
+    print(f"exporting {source.checkpoint}", flush=True)
+    dtype = wanted.dtype or "bfloat16"
+    size = int(shard_gib * 2**30)
+    report = export_checkpoint(
+        source, out, dtype=dtype, shard_bytes=size, allow_extra=wanted.allow_extra
+    )
     for line in report.lines():
         print(line)
-    return 0
+    against = Against(source.reference, dtype, source.rope_scaling)
+    return _check(out, against, depth, source.checkpoint)
+
+
+def _check(folder: Path, against: Against, depth: Depth, checkpoint: Path | None) -> int:
+    found = check_folder(folder, against, depth, checkpoint)
+    for line in found.lines():
+        print(line)
+    return 0 if found.ok else 1
+
+
+def _follow(
+    run: Path, out: Path, wanted: Against, depth: Depth, shard_gib: float, following: Following
+) -> int:
+    """Export the checkpoints of a run as they come; 1 where one of the folders has a fault."""
+    folder = RunFolder(run)
+    if not folder.recipe.is_file():
+        raise ExportUsageError(f"--watch {run}: it holds no recipe.toml; name a run, runs/NAME")
+    lowest_priority()
+    codes = [0]
+
+    def one(checkpoint: Path, target: Path) -> None:
+        codes.append(_export(checkpoint, target, wanted, depth, shard_gib))
+
+    try:
+        for line in Watch(folder, out, one, following.best).follow(following.every_s):
+            print(line, flush=True)
+    except ExtraTensorsError as error:
+        print(f"longrl: {error}", file=sys.stderr)
+        return 1
+    return max(codes)

@@ -69,10 +69,10 @@ class Verified:
     def lines(self) -> list[str]:
         """The faults, what the folder holds, and what was not looked at."""
         held = (
-            f"{self.tensors} tensors, {self.parameters:,} parameters, "
-            f"{' and '.join(self.dtypes) or 'no dtype'}, {self.files} files"
+            f"{_count(self.tensors, 'tensor')}, {self.parameters:,} parameters, "
+            f"{' and '.join(self.dtypes) or 'no dtype'}, {_count(self.files, 'file')}"
         )
-        verdict = "no fault found" if self.ok else f"{len(self.faults)} faults"
+        verdict = "no fault found" if self.ok else _count(len(self.faults), "fault")
         lines = [f"{self.folder}: {held}: {verdict}"]
         lines += [f"  {line}" for line in fault_lines(self.faults)]
         return lines + [f"  not checked: {line}" for line in self.not_checked]
@@ -112,6 +112,10 @@ def verify_folder(folder: Path, against: Against = Against(), values: bool = Fal
         if shape is not None and shape.tied_embeddings and HEAD in weights.tensors:
             found.not_checked.append(f"that {HEAD} equals the embedding; add --values")
     return found
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 @dataclass(frozen=True, slots=True)
