@@ -1,4 +1,4 @@
-"""The router's address in the run folder: written once, again when it changes, never without one."""
+"""The router's address in the run folder: written once, and again when it changes."""
 
 from __future__ import annotations
 
