@@ -28,6 +28,7 @@ MEGATRON: Mapping[str, str] = {"v0.3.1": "1dcf0da", "v0.2.4": "3714d81"}
 
 REQUIRED = (
     "python",
+    "longrl",
     "slime",
     "megatron",
     "sglang",

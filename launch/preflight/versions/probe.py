@@ -20,7 +20,11 @@ Facts = dict[str, Any]
 
 
 def probe_python() -> Facts:
-    return {"version": "{}.{}.{}".format(*sys.version_info[:3]), "call": "sys.version_info"}
+    return {"version": "{}.{}.{}".format(*sys.version_info[:3]), "call": sys.executable}
+
+
+def probe_longrl() -> Facts:
+    return {"call": f"{importlib.import_module('slime_ext.hooks').__name__} imported"}
 
 
 def probe_slime() -> Facts:
@@ -102,6 +106,7 @@ def probe_ray() -> Facts:
 
 PROBES: dict[str, tuple[str | None, Callable[[], Facts]]] = {
     "python": (None, probe_python),
+    "longrl": ("longrl", probe_longrl),
     "slime": ("slime", probe_slime),
     "megatron": ("megatron-core", probe_megatron),
     "sglang": ("sglang", probe_sglang),

@@ -28,6 +28,17 @@ def old_python(recipe: Recipe, probes: Mapping[str, Probe], area: Area) -> None:
         )
 
 
+def absent_hooks(recipe: Recipe, probes: Mapping[str, Probe], area: Area) -> None:
+    """slime loads our hooks by import path, in a Python that need not be the one that checks."""
+    probe = probes["longrl"]
+    if probe.ending != "works":
+        area.fail(
+            "longrl",
+            f"slime_ext.hooks does not import in the job's Python: {probe.error}",
+            f"{recipe.cluster.python} -m pip install -e {Path(__file__).parents[3]}",
+        )
+
+
 def wrong_slime(recipe: Recipe, probes: Mapping[str, Probe], area: Area) -> None:
     """The package index has another project of this name."""
     probe = probes["slime"]
@@ -128,6 +139,7 @@ def disables_suffix(recipe: Recipe) -> bool:
 
 TRAPS: Sequence[Trap] = (
     old_python,
+    absent_hooks,
     wrong_slime,
     other_release,
     wrong_apex,

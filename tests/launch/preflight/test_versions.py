@@ -98,7 +98,8 @@ def test_an_absent_package() -> None:
 
 
 def test_the_probes_that_this_machine_can_answer() -> None:
-    found = run_probes(["python", "torch", "numpy"], sys.executable, [])
+    root = str(Path(__file__).parents[3])
+    found = run_probes(["python", "longrl", "torch", "numpy"], sys.executable, [root])
     assert {one.ending for one in found.values()} == {"works"}, found
     assert found["python"].version == "{}.{}.{}".format(*sys.version_info[:3])
     assert found["torch"].facts["cuda"] == 0
@@ -123,6 +124,7 @@ def findings(make: MakeContext) -> Callable[..., list[Finding]]:
         megatron = f"{context.recipe.slime.megatron_path}/megatron/core/__init__.py"
         image = {
             "python": works("python", "3.12.3"),
+            "longrl": works("longrl", "0.1"),
             "slime": works("slime", "0.3.1", fan_out=version == "v0.3.1"),
             "megatron": works("megatron", "0.16", file=megatron, training=True, from_index=False),
             "torch": works("torch", "2.9.1+cu129", cuda=8),
@@ -140,6 +142,13 @@ def findings(make: MakeContext) -> Callable[..., list[Finding]]:
 
 
 Findings = Callable[..., list[Finding]]
+
+
+def test_a_python_without_our_hooks_is_named_with_what_to_type(findings: Findings) -> None:
+    absent = Probe("longrl", "absent", {}, "ModuleNotFoundError: No module named 'slime_ext'")
+    (finding,) = [one for one in findings(absent) if one.status != "pass"]
+    assert "No module named 'slime_ext'" in finding.message
+    assert finding.remedy.startswith("python3 -m pip install -e /")
 
 
 @pytest.mark.parametrize("version", ["v0.3.1", "v0.2.4"])
