@@ -32,7 +32,6 @@ STANDING = frozenset(
         "--attention-softmax-in-fp32",
         "--accumulate-allreduce-grads-in-fp32",
         "--make-vocab-size-divisible-by",
-        "--seq-length",
         "--tb-project-name",
         "--tb-experiment-name",
         "--wandb-dir",

@@ -63,6 +63,7 @@ COMMON: dict[str, Any] = {
     "eval.max_response_tokens": 32000,
     "checkpoint.every": 20,
     "checkpoint.keep": None,
+    "extra.megatron": {"no-check-for-nan-in-loss-and-grad": True},
 }
 """`--use-kl-loss` with coefficient 0 is kl_coef 0; max_prompt_tokens follows from the context less
 one; a checkpoint.keep of None keeps all (with one optimiser state)."""
@@ -92,6 +93,7 @@ DEVIATIONS: dict[str, str] = {
     "data.max_prompt_tokens": "the paper's 128,000, so that 32,000 tokens of response always fit",
     "reward.rubric.matcher": "whole words in Unicode; the released one finds Ur in natural",
     "eval.max_response_tokens": "unset, which takes the rollout's 32,000",
+    "extra.megatron": "a loss or gradient that is no number ends the run and not the model",
     "checkpoint.keep": "bounded, for the disk: a save is 56 GB (4B) to 427 GB (30B)",
 }
 """Of all three recipes."""
