@@ -149,7 +149,8 @@ def _same_experiment(folder: RunFolder, recipe: Recipe) -> None:
     old = _flat(load_recipe(folder.recipe).recipe.model_dump(mode="json"))
     new = _flat(recipe.model_dump(mode="json"))
     changed = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
-    forbidden = [key for key in changed if key not in MAY_CHANGE and not key.startswith("alarms.")]
+    free = (*MAY_CHANGE, "alarms")
+    forbidden = [key for key in changed if not any(f"{key}.".startswith(f"{one}.") for one in free)]
     if forbidden:
         lines = "\n".join(f"  {k}: {old.get(k)!r} then, {new.get(k)!r} now" for k in forbidden)
         raise RunFolderError(

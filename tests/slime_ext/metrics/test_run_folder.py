@@ -68,3 +68,12 @@ def test_alarms_may_change_on_the_way(tmp_path: Path) -> None:
     write_recipe(folder, recipe())
     calmer = recipe("alarms.truncation.stop=true", "alarms.length.threshold=3")
     assert open_run(tmp_path, calmer, fresh=False)[1] == 2
+
+
+def test_a_run_may_go_on_in_another_queue_and_not_on_other_gpus(tmp_path: Path) -> None:
+    folder, _ = open_run(tmp_path, recipe(), fresh=False)
+    write_recipe(folder, recipe())
+    queue = ("cluster.partition=other", 'cluster.environment={ NCCL_IB_TC = "160" }')
+    open_run(tmp_path, recipe(*queue), fresh=False)
+    with pytest.raises(RunFolderError, match=r"cluster\.nodes: 1 then, 2 now"):
+        open_run(tmp_path, recipe("cluster.nodes=2"), fresh=False)
