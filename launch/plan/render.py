@@ -16,6 +16,7 @@ from launch.plan.engine import GIB
 from launch.plan.log_probs import USUAL_CHUNK
 from launch.plan.plan import Plan
 from launch.plan.search import Candidate
+from launch.terminal import say
 
 SHOWN = 12
 """Layouts of a search that are printed."""
@@ -35,8 +36,8 @@ def show_plan(console: Console, plan: Plan, notes: Sequence[str], remedies: Sequ
     console.print(_time(plan))
     console.print(_limits(plan, at))
     for note in notes:
-        console.print(f"- {note}", soft_wrap=True, markup=False)
-    console.print(f"\nverdict: {plan.verdict} ({plan.binding.sentence()})", soft_wrap=True)
+        say(console, f"- {note}")
+    say(console, f"\nverdict: {plan.verdict} ({plan.binding.sentence()})")
     for remedy in remedies:
         console.print(f"  what would fit: {remedy}", soft_wrap=True, markup=False)
 

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from launch.plan.measure.planned import Planned
 from launch.plan.measure.run import Device, Measured
+from launch.terminal import say
 
 MIB = 2**20
 
@@ -44,7 +45,7 @@ def show_measurement(
     console: Console, name: str, planned: Planned, measured: Measured, device: Device
 ) -> None:
     """Print header, table and differences."""
-    console.print(f"{name}: {_header(planned, measured)}", soft_wrap=True, markup=False)
+    say(console, f"{name}: {_header(planned, measured)}")
     table = Table()
     table.add_column("MiB on one GPU", no_wrap=True)
     for column in ("recipe", "planned", "measured", "ratio"):
@@ -56,16 +57,12 @@ def show_measurement(
             "" if row["ratio"] is None else f"{row['ratio']:.2f}",
         )
     console.print(table)
-    console.print(LEGEND, soft_wrap=True)
+    say(console, LEGEND)
     if measured.out_of_memory:
         last = list(measured.terms)[-1:] or ["nothing"]
-        console.print(
-            f"memory ran out after {TERMS.get(last[0], last[0])!r}; write fewer --tokens",
-            soft_wrap=True,
-            markup=False,
-        )
+        say(console, f"memory ran out after {TERMS.get(last[0], last[0])!r}; write fewer --tokens")
     for line in differences(planned, device):
-        console.print(f"- {line}", soft_wrap=True, markup=False)
+        say(console, f"- {line}")
 
 
 def to_json(planned: Planned, measured: Measured, device: Device) -> dict[str, Any]:
