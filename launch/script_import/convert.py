@@ -159,8 +159,8 @@ def _recipe(values: dict[str, Any]) -> Recipe:
         return Recipe.model_validate(_nest(values))
     except ValidationError as error:
         raise ScriptError(
-            f"the script leaves open:\n{explain(error, Recipe, {})}\n"
-            "say it with --set section.key=value"
+            f"script and --set do not make a recipe:\n{explain(error, Recipe, {})}\n"
+            "say what is missing with --set section.key=value"
         ) from None
 
 
@@ -192,7 +192,8 @@ def _accounted(
     version = found.recipe.slime.version
     said, reason = _said(flag, given), without_effect(version).get(flag)
     if reason is not None and reason.group == "fork":
-        found.fork.append((said, f"{reason.why}; now {sources.get(flag) or reason.instead}"))
+        now = f"now {sources[flag]}" if flag in sources else f"instead: {reason.instead}"
+        found.fork.append((said, f"{reason.why}; {now}"))
         return True
     if flag == "--wandb-host" and "--wandb-key" in given:
         return True
