@@ -15,7 +15,7 @@ from pathlib import Path
 from launch.job.disk import full_disk
 from launch.job.program import job_variables, training_command
 from launch.job.pruner import Pruner
-from launch.job.ready import ray_nodes, wait_ready
+from launch.job.ready import ray_addresses, ray_nodes, wait_ready
 from launch.job.resume import NothingLeftError, prepare_start
 from launch.job.submission import RayJob
 from launch.job.watch import Watch
@@ -51,7 +51,7 @@ def drive(folder: RunFolder, port: int, ready: Path, until: int | None = None) -
         print("asked to stop before the program began")
         return STOPPED
     attempt = start_attempt(folder)
-    variables = job_variables(recipe, folder, attempt)
+    variables = job_variables(recipe, folder, attempt, ray_addresses(dashboard))
     job = RayJob(dashboard, training_command(recipe, folder, attempt), variables)
     print(f"attempt {attempt}, Ray job {job.id}")
     watch, pruner = Watch(recipe, folder, attempt), Pruner(folder, attempt)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from slime_ext.errors import ExplainedError
 
@@ -42,21 +43,29 @@ def wait_ready(
 
 def ray_nodes(dashboard: str) -> dict[str, int]:
     """Nodes alive by Ray's own state API, under their SLURM names; empty while it is silent."""
-    from ray.util.state import list_nodes
-    from ray.util.state.exception import RayStateApiException
-
-    try:
-        found = list_nodes(address=dashboard, timeout=10)
-    except (RayStateApiException, OSError):
-        return {}
     joined = {}
-    for node in found:
+    for node in _listed(dashboard):
         resources = node.resources_total or {}
         names = [key for key in resources if key.startswith(NODE_RESOURCE)]
         if node.state == "ALIVE":
             for name in names:
                 joined[name.removeprefix(NODE_RESOURCE)] = int(resources.get("GPU", 0))
     return joined
+
+
+def ray_addresses(dashboard: str) -> list[str]:
+    """Addresses of the nodes alive, sorted."""
+    return sorted({node.node_ip for node in _listed(dashboard) if node.state == "ALIVE"})
+
+
+def _listed(dashboard: str) -> list[Any]:
+    from ray.util.state import list_nodes
+    from ray.util.state.exception import RayStateApiException
+
+    try:
+        return list(list_nodes(address=dashboard, timeout=10))
+    except (RayStateApiException, OSError):
+        return []
 
 
 def _explain(

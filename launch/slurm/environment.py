@@ -16,6 +16,7 @@ from slime_ext.metrics.shown_config import LOOKS_SECRET
 from slime_ext.metrics.wandb_run import wandb_run_id
 from slime_ext.recipe.schema import Recipe
 
+NO_PROXY = "localhost,127.0.0.1,0.0.0.0,::1"
 LONG_PREFILL_TOKENS = 65_536
 """From here on the prefill of one prompt takes longer than SGLang's health check waits (20 s)."""
 
@@ -63,10 +64,8 @@ def _always(run: Path) -> dict[str, tuple[str, str]]:
     return {
         "PYTHONUNBUFFERED": ("1", "lines appear in the log when they are printed"),
         "HF_HUB_OFFLINE": ("1", "compute nodes ask no hub; `longrl prepare` fetched everything"),
-        "no_proxy": (
-            "localhost,127.0.0.1,0.0.0.0,::1",
-            "a proxy must not see local traffic",
-        ),
+        "no_proxy": (NO_PROXY, "a proxy must not see local traffic"),
+        "NO_PROXY": (NO_PROXY, "the same; SGLang's router reads this one first"),
         "LONGRL_RUN": (str(run), "the run folder, for hooks that record"),
     }
 

@@ -115,7 +115,6 @@ GresTypes=gpu
 SchedulerType=sched/backfill
 SchedulerParameters=batch_sched_delay=0,sched_interval=1
 KillWait=5
-RequeueExit=75
 MinJobAge=600
 JobRequeue=1
 FirstJobId={1 + 160 * (worker % 4)}

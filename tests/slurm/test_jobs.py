@@ -89,7 +89,8 @@ def test_a_job_told_to_stop_saves_and_goes_on_by_itself(run: Job) -> None:
     run.cluster.run("scancel", "--batch", "--signal=USR1", job)
     run.wait_for(job, "back to the queue")
     run.behave()
-    # SLURM holds a requeued job back for a while.
+    # SLURM holds a requeued job back for two minutes.
+    run.wait(job, "PENDING")
     run.cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now", check=False)
     assert run.wait(job) == "COMPLETED", run.log(job)
     log = run.log(job)

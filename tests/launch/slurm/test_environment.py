@@ -57,7 +57,7 @@ def test_a_key_in_the_recipe_is_refused(tmp_path: Path, name: str) -> None:
 def test_the_embedded_backend_gets_nothing_of_the_host() -> None:
     lab = Path(__file__).parents[3] / "configs" / "embedded" / "lab.toml"
     found = {one.name for one in environment(load_recipe(lab).recipe, RUN)}
-    assert found == {"PYTHONUNBUFFERED", "HF_HUB_OFFLINE", "no_proxy", "LONGRL_RUN"}
+    assert found == {"PYTHONUNBUFFERED", "HF_HUB_OFFLINE", "no_proxy", "NO_PROXY", "LONGRL_RUN"}
 
 
 CONTAINER = ('cluster.image="/i.sqsh"', 'cluster.mounts=["/scratch", "/a:/b"]')

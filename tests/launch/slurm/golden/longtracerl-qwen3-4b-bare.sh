@@ -45,6 +45,8 @@ environment() {
   export NCCL_NVLS_ENABLE=0
   # cluster.interface: the network between the nodes
   export NCCL_SOCKET_IFNAME=bond0
+  # the same; SGLang's router reads this one first
+  export NO_PROXY=localhost,127.0.0.1,0.0.0.0,::1
   # leaves multiprocessors to communication, backward
   export NVTE_BWD_LAYERNORM_SM_MARGIN=8
   # leaves multiprocessors to communication, forward
