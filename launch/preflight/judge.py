@@ -7,6 +7,7 @@ for each other, and a dead one would show in the middle of a run.
 from __future__ import annotations
 
 import asyncio
+from urllib.parse import urlsplit
 
 from launch.preflight.context import Context
 from launch.preflight.finding import Area, Finding
@@ -26,6 +27,7 @@ CANNED = Task(
     chunk_texts={1: "The tower that Gustave Eiffel's company built for 1889 stands in Paris."},
 )
 RIGHT, WRONG = "Paris", "Bucharest"
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def check_judge(recipe: Recipe, context: Context) -> list[Finding]:
@@ -44,6 +46,7 @@ def check_judge(recipe: Recipe, context: Context) -> list[Finding]:
     if context.offline:
         area.skip("servers", f"{len(config.endpoints)} not asked: --offline")
         return area.findings
+    _reached(recipe, context, area)
     own = {service.variable: service.name for service in recipe.cluster.services}
     for one in config.endpoints:
         started = [own[name] for name in one.variables if name in own]
@@ -52,6 +55,19 @@ def check_judge(recipe: Recipe, context: Context) -> list[Finding]:
         else:
             _ask(one, config, area)
     return area.findings
+
+
+def _reached(recipe: Recipe, context: Context, area: Area) -> None:
+    """On several nodes the process that asks may run on any of them, and there asks itself."""
+    urls = [one.url for one in recipe.outcome.judge.endpoints]
+    own = [url for url in urls if urlsplit(url).hostname in LOOPBACK]
+    if own and context.cluster and recipe.cluster.nodes > 1:
+        area.warn(
+            "address",
+            f"{', '.join(own)} is each machine's own address, and the run has "
+            f"{recipe.cluster.nodes} nodes",
+            "name a host that every node reaches in outcome.judge.endpoints",
+        )
 
 
 def _ask(one: EndpointConfig, config: JudgeConfig, area: Area) -> None:

@@ -159,3 +159,19 @@ def test_the_job_s_own_judge_is_not_asked(make: MakeContext) -> None:
     finding = named(check_judge(context.recipe, context), url)
     assert finding.status == "skip"
     assert "service judge" in finding.message
+
+
+@pytest.mark.parametrize(("nodes", "url", "warned"), [
+    (2, "http://localhost:9/v1", True),
+    (1, "http://localhost:9/v1", False),
+    (2, "http://judge.invalid:9/v1", False),
+])  # fmt: skip
+def test_a_machines_own_address_is_none_for_several_nodes(
+    make: MakeContext, nodes: int, url: str, warned: bool
+) -> None:
+    judge = {"endpoints": [{"url": url}], "request_timeout_s": 2.0}
+    context = make(
+        backend="slime", cluster={"nodes": nodes}, outcome={"kind": "judge", "judge": judge}
+    )
+    found = check_judge(context.recipe, context)
+    assert [one.name for one in found if one.status == "warn"] == ["address"] * warned
