@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 from longrl_tools.export.check import Depth, check_folder
-from longrl_tools.export.export import export_checkpoint
-from longrl_tools.export.source import find_source
+from longrl_tools.export.convert import Options, convert
 from longrl_tools.export.verify import Against
 from longrl_tools.export.watch import Following, Watch, lowest_priority
 
@@ -25,7 +24,6 @@ Paths = Annotated[
     tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUN_OR_CHECKPOINT OUT")
 ]
 Flat = tyro.conf.arg(name="")
-Dtype = Literal["bfloat16", "float16", "float32"]
 
 
 class ExportUsageError(ExplainedError, ValueError):
@@ -34,12 +32,9 @@ class ExportUsageError(ExplainedError, ValueError):
 
 def export(
     paths: Paths,
+    options: Annotated[Options, Flat],
     depth: Annotated[Depth, Flat],
     following: Annotated[Following, Flat],
-    reference: Path | None = None,
-    dtype: Dtype | None = None,
-    shard_gib: float = 5.0,
-    allow_extra: bool = False,
     verify: bool = False,
     checkpoint: Path | None = None,
 ) -> int:
@@ -51,63 +46,45 @@ def export(
     Args:
         paths: A run (its newest complete checkpoint) or a checkpoint iter_NNNNNNN, and the folder
             to write, OUT.partial until it is whole. With --verify also a single folder, to check.
+        options: How it is exported.
         depth: What is checked beside headers and small files.
         following: Exporting while a run trains.
-        reference: Folder of the model that was trained; a run's recipe names it.
-        dtype: Of the written weights, bfloat16 unless stated; with --verify FOLDER the one to
-            expect.
-        shard_gib: Largest file in GiB.
-        allow_extra: Leave out tensors that the model's family does not have.
         verify: Check a folder that is there; needs no checkpoint.
         checkpoint: With --verify FOLDER: the training model that --prompt compares with.
     """
-    if verify and len(paths) == 1:
-        against = Against(reference, dtype, allow_extra=allow_extra)
-        return _check(paths[0], against, depth, checkpoint)
-    wanted = Against(reference, dtype, None, allow_extra)
-    if following.watch and len(paths) in (1, 2):
-        out = paths[1] if len(paths) == 2 else paths[0] / "exports"
-        return _follow(paths[0], out, wanted, depth, shard_gib, following)
-    if len(paths) != 2:
-        raise ExportUsageError(
-            "name a run or checkpoint and the folder to write: `longrl export RUN OUT`; or a "
-            "folder to check: `longrl export --verify FOLDER`; or a run to follow: "
-            "`longrl export --watch RUN`"
-        )
     try:
-        return _export(*paths, wanted, depth, shard_gib)
+        if verify and len(paths) == 1:
+            return _check(paths[0], options.expected(), depth, checkpoint)
+        if following.watch and len(paths) in (1, 2):
+            out = paths[1] if len(paths) == 2 else paths[0] / "exports"
+            return _follow(paths[0], out, options, depth, following)
+        if len(paths) == 2:
+            return _export(paths[0], paths[1], options, depth)
     except ExtraTensorsError as error:
         print(f"longrl: {error}", file=sys.stderr)
         return 1
-
-
-def _export(asked: Path, out: Path, wanted: Against, depth: Depth, shard_gib: float) -> int:
-    """Export and check one checkpoint; 1 where the folder has a fault."""
-    source = find_source(asked, wanted.reference)
-    for line in source.passed_over:
-        print(f"passed over {line}")
-    print(f"exporting {source.checkpoint}", flush=True)
-    dtype = wanted.dtype or "bfloat16"
-    size = int(shard_gib * 2**30)
-    report = export_checkpoint(
-        source, out, dtype=dtype, shard_bytes=size, allow_extra=wanted.allow_extra
+    raise ExportUsageError(
+        "name a run or checkpoint and the folder to write: `longrl export RUN OUT`; or a folder to "
+        "check: `longrl export --verify FOLDER`; or a run to follow: `longrl export --watch RUN`"
     )
-    for line in report.lines():
-        print(line)
-    against = Against(source.reference, dtype, source.rope_scaling)
-    return _check(out, against, depth, source.checkpoint)
+
+
+def _export(asked: Path, out: Path, options: Options, depth: Depth) -> int:
+    """Export and check one checkpoint; 1 where the folder has a fault."""
+    done = convert(asked, out, options)
+    for line in done.lines:
+        print(line, flush=True)
+    return _check(out, done.against, depth, done.checkpoint)
 
 
 def _check(folder: Path, against: Against, depth: Depth, checkpoint: Path | None) -> int:
     found = check_folder(folder, against, depth, checkpoint)
     for line in found.lines():
-        print(line)
+        print(line, flush=True)
     return 0 if found.ok else 1
 
 
-def _follow(
-    run: Path, out: Path, wanted: Against, depth: Depth, shard_gib: float, following: Following
-) -> int:
+def _follow(run: Path, out: Path, options: Options, depth: Depth, following: Following) -> int:
     """Export the checkpoints of a run as they come; 1 where one of the folders has a fault."""
     folder = RunFolder(run)
     if not folder.recipe.is_file():
@@ -116,12 +93,8 @@ def _follow(
     codes = [0]
 
     def one(checkpoint: Path, target: Path) -> None:
-        codes.append(_export(checkpoint, target, wanted, depth, shard_gib))
+        codes.append(_export(checkpoint, target, options, depth))
 
-    try:
-        for line in Watch(folder, out, one, following.best).follow(following.every_s):
-            print(line, flush=True)
-    except ExtraTensorsError as error:
-        print(f"longrl: {error}", file=sys.stderr)
-        return 1
+    for line in Watch(folder, out, one, following.best).follow(following.every_s):
+        print(line, flush=True)
     return max(codes)

@@ -32,6 +32,11 @@ def embedding_name(tensors: Mapping[str, Stored]) -> str | None:
     return next((name for name in tensors if name.endswith("embed_tokens.weight")), None)
 
 
+def beside_the_decoder(name: str) -> bool:
+    """Whether a tensor belongs to a vision tower or a prediction head."""
+    return _NOT_TEXT.search(name) is not None
+
+
 def compare_names(
     weights: Weights,
     shape: ModelShape,
@@ -102,7 +107,7 @@ def text_parameters(tensors: Mapping[str, Stored], shape: ModelShape) -> int:
     return sum(
         one.numel
         for name, one in tensors.items()
-        if not _NOT_TEXT.search(name) and not (shape.tied_embeddings and name == HEAD)
+        if not beside_the_decoder(name) and not (shape.tied_embeddings and name == HEAD)
     )
 
 

@@ -50,6 +50,9 @@ def read_weights(folder: Path) -> Weights:
         weights.faults += [Fault(name, f"no {INDEX} names it") for name in stray]
     else:
         _compare(weights, index, there)
+        if SINGLE in there and len(there) > 1:
+            problem = f"transformers reads it alone and leaves out the other files of {INDEX}"
+            weights.faults.append(Fault(SINGLE, problem))
     return weights
 
 

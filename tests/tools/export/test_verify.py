@@ -256,6 +256,14 @@ def test_a_file_the_index_does_not_name(good: Folders) -> None:
     assert "stands in both" in found["lm_head.weight"]
 
 
+def test_one_file_that_hides_the_others(good: Folders) -> None:
+    folder = good()
+    text = (folder / INDEX).read_text().replace(SECOND, "model.safetensors")
+    (folder / INDEX).write_text(text)
+    (folder / SECOND).rename(folder / "model.safetensors")
+    assert "reads it alone" in faults(verify_folder(folder))["model.safetensors"]
+
+
 def test_a_shape_transposed(good: Folders) -> None:
     folder = good()
 
