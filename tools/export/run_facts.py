@@ -17,7 +17,7 @@ from typing import Any
 from slime_ext.data.hub.names import is_hub, parse_hub
 from slime_ext.data.hub.stored import read_manifest
 from slime_ext.metrics.records import read_rows
-from slime_ext.metrics.run_folder import RunFolder
+from slime_ext.metrics.run_folder import MAY_CHANGE, RunFolder
 from slime_ext.metrics.shown_config import shown_config
 from slime_ext.recipe.load import load_recipe
 from slime_ext.recipe.schema import Recipe
@@ -28,8 +28,6 @@ SECTIONS = (
     *("loss", "optimiser", "eval", "extra"),
 )
 """What decides what is learned."""
-_OPERATION = ("endpoints", "cache")
-"""Keys of a judge that say where it runs, not what it says."""
 _PATH = re.compile(r"(?<![\w:/.~-])(?:~|\.{1,2})?/[^\s\"',;]*")
 FIGURES = (
     *("reward/outcome", "reward/evidence_recall", "reward/format"),
@@ -52,10 +50,16 @@ class RunFacts:
     """What the run trained with."""
 
     def shown(self) -> dict[str, Any]:
-        """The sections of the recipe that may be shown, without unset keys, places and secrets."""
+        """The sections of the recipe that may be shown, without unset keys, places and secrets. How
+        a judge is reached says nothing of the model; those keys may change within a run."""
         table = shown_config(self.recipe)
-        for key in _OPERATION:
-            table["outcome"].get("judge", {}).pop(key, None)
+        judge = table["outcome"].pop("judge")
+        if self.recipe.outcome.kind == "judge":
+            table["outcome"]["judge"] = {
+                name: value
+                for name, value in judge.items()
+                if f"outcome.judge.{name}" not in MAY_CHANGE
+            }
         kept: dict[str, Any] = _without_places({name: table[name] for name in SECTIONS})
         return kept
 
@@ -135,7 +139,7 @@ def _packages(folder: RunFolder) -> dict[str, str]:
 def _without_places(value: Any) -> Any:
     if isinstance(value, dict):
         kept = {key: _without_places(inner) for key, inner in value.items() if inner is not None}
-        return {key: inner for key, inner in kept.items() if inner != {}}
+        return {key: inner for key, inner in kept.items() if inner not in ({}, [])}
     if isinstance(value, list):
         return [_without_places(inner) for inner in value]
     if isinstance(value, str):

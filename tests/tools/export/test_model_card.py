@@ -91,7 +91,9 @@ def test_figures_data_recipe_and_software(card: str) -> None:
     assert "trained with torch 2.13.0\n" in card
     recipe = tomllib.loads(card.split("```toml")[1].split("```")[0])
     assert recipe["rollout"]["group_size"] == 8
-    assert recipe["outcome"]["judge"]["protocol"] == "aa_lcr"
+    judge = recipe["outcome"]["judge"]
+    assert (judge["protocol"], judge["model"]) == ("aa_lcr", "Judge")
+    assert not {"endpoints", "cache", "attempts", "concurrency"} & set(judge)
     assert recipe["data"]["train"] == "train.jsonl"
     assert recipe["extra"]["slime"]["some-flag"] == "--x=y"
 
