@@ -85,6 +85,19 @@ def test_arguments_of_a_megatron_that_is_not_here_are_read(
     assert "absent_megatron" not in sys.modules
 
 
+def test_a_common_file_full_of_enums_is_read(absent_module: Any, tmp_path: Path) -> None:
+    import torch
+
+    args = argparse.Namespace(num_layers=4, kinds=[absent_module.Backend.auto], rope=1e6)
+    torch.save({"args": args, "iteration": 9}, tmp_path / "common.pt")
+    del sys.modules["absent_megatron"]
+    with pytest.raises(ModuleNotFoundError):
+        torch.load(tmp_path / "common.pt", weights_only=False)
+    read = read_torch_file(tmp_path / "common.pt")
+    assert (read["iteration"], read["args"].num_layers, read["args"].rope) == (9, 4, 1e6)
+    assert read["args"].kinds[0].args == (5,)
+
+
 def test_a_file_of_torch_save_gives_its_values_and_no_tensor(tmp_path: Path) -> None:
     import torch
 
