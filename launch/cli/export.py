@@ -13,6 +13,7 @@ from typing import Annotated
 import tyro
 from longrl_tools.export.check import Depth, check_folder
 from longrl_tools.export.convert import Options, convert
+from longrl_tools.export.source import find_source
 from longrl_tools.export.verify import Against
 from longrl_tools.export.watch import Following, Watch, lowest_priority
 
@@ -50,11 +51,14 @@ def export(
         depth: What is checked beside headers and small files.
         following: Exporting while a run trains.
         verify: Check a folder that is there; needs no checkpoint.
-        checkpoint: With --verify FOLDER: the training model that --prompt compares with.
+        checkpoint: With --verify FOLDER: the run or checkpoint it was exported from, whose recipe
+            names the base model and its rotation; --prompt compares with its model.
     """
     try:
         if verify and len(paths) == 1:
-            return _check(paths[0], options.expected(), depth, checkpoint)
+            source = find_source(checkpoint, options.reference) if checkpoint else None
+            against = options.expected(source)
+            return _check(paths[0], against, depth, source.checkpoint if source else None)
         if following.watch and len(paths) in (1, 2):
             out = paths[1] if len(paths) == 2 else paths[0] / "exports"
             return _follow(paths[0], out, options, depth, following)

@@ -20,7 +20,6 @@ from .faults import Fault
 CONFIG = "config.json"
 DEFAULT_THETA = 10000.0
 """What transformers 4 takes where no `rope_theta` is given."""
-_ROPE_FIELDS = {"rope_theta", "rope_scaling", "partial_rotary"}
 _NEW_ONLY = {"qwen3_5"}
 """Models that transformers 4 does not know."""
 
@@ -79,12 +78,14 @@ def compare_shapes(
 ) -> Iterator[Fault]:
     """Every size and rotary setting that is not the base model's; `scaling` is what the recipe put
     in place of the base model's own."""
+    sources = {}
     if scaling is not None:
         reference = dataclasses.replace(reference, rope_scaling=scaling)
+        sources["rope_scaling"] = "the run trained with"
     for field in dataclasses.fields(ModelShape):
         here, there = getattr(shape, field.name), getattr(reference, field.name)
         if here != there:
-            source = "the run trained with" if field.name in _ROPE_FIELDS else "the base model has"
+            source = sources.get(field.name, "the base model has")
             yield Fault(CONFIG, f"says {field.name} = {here}; {source} {there}")
 
 

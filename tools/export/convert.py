@@ -14,7 +14,7 @@ from slime_ext.weights.table import UnknownFamilyError
 
 from .by_slime import export_by_slime
 from .export import export_checkpoint
-from .source import find_source
+from .source import Source, find_source
 from .verify import Against
 
 
@@ -34,9 +34,11 @@ class Options:
     """slime's checkout, for families that only its converter knows (Qwen3.5); a run's recipe names
     it."""
 
-    def expected(self) -> Against:
-        """What a folder that lies alone is held against."""
-        return Against(self.reference, self.dtype, allow_extra=self.allow_extra)
+    def expected(self, source: Source | None) -> Against:
+        """What a folder that is there already is held against; `source` where its run is known."""
+        if source is None:
+            return Against(self.reference, self.dtype, allow_extra=self.allow_extra)
+        return Against(source.reference, self.dtype, source.rope_scaling, self.allow_extra)
 
 
 @dataclass(frozen=True, slots=True)

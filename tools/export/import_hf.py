@@ -7,6 +7,7 @@ cluster trains.
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,8 +37,8 @@ def import_folder(folder: Path, out: Path) -> Imported:
     has, without optimiser state.
 
     Peak memory is about the model's own size: Megatron's writer wants all tensors at once. Raises
-    ImportFolderError for a folder that is no model of a known family, or where `out` holds
-    something; FileNotFoundError where there is no config or no weights.
+    ImportFolderError for a folder that is no model of a known family, where `out` holds something
+    or cannot be written; FileNotFoundError where there is no config or no weights.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ImportFolderError(f"{out} exists and is not empty; name another folder")
@@ -51,6 +52,8 @@ def import_folder(folder: Path, out: Path) -> Imported:
 def _write(folder: Path, shape: ModelShape, out: Path) -> Imported:
     from megatron.core import dist_checkpointing
     from megatron.core.dist_checkpointing import ShardedTensor
+    from megatron.core.dist_checkpointing.core import CheckpointingException
+    from torch.distributed.checkpoint.api import CheckpointException
 
     from slime_ext.embedded.checkpoint import checkpoint_args
     from slime_ext.embedded.megatron_cpu import init_single_process
@@ -77,8 +80,15 @@ def _write(folder: Path, shape: ModelShape, out: Path) -> Imported:
     }
     checkpoint = out / f"iter_{ITERATION:07d}"
     partial = out / f".{checkpoint.name}.partial"
-    partial.mkdir(parents=True)
-    dist_checkpointing.save(state, str(partial), InProcessTorchDist())
-    replace_folder(partial, checkpoint)
-    (out / MARKER).write_text(str(ITERATION))
+    try:
+        partial.mkdir(parents=True)
+        dist_checkpointing.save(state, str(partial), InProcessTorchDist())
+        replace_folder(partial, checkpoint)
+        (out / MARKER).write_text(str(ITERATION))
+    except (OSError, RuntimeError, CheckpointException, CheckpointingException) as error:
+        raise ImportFolderError(
+            f"could not write {checkpoint}: {error}; free space on the disk, or name another folder"
+        ) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
     return Imported(checkpoint, len(model), sum(one.numel() for one in tensors.values()))

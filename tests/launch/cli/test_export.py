@@ -85,7 +85,7 @@ def test_greedy_tokens_need_a_checkpoint(run: Path, tmp_path: Path) -> None:
         command("--verify", folder, "--prompt", PROMPT)
     ask = ("--prompt", PROMPT, "--reference", model)
     checkpoint = run / "checkpoints" / "iter_0000020"
-    assert command("--verify", folder, *ask, "--checkpoint", checkpoint) == 0
+    assert command("--verify", folder, "--prompt", PROMPT, "--checkpoint", run) == 0
     name = "model.layers.0.self_attn.k_proj.weight"
     edit_tensors(folder, {name: read_tensors(folder)[name].flip(0)})
     assert command("--verify", folder, *ask, "--checkpoint", checkpoint) == 1
