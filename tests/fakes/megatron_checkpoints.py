@@ -23,7 +23,7 @@ CASES = [
     (family, tied, layout)
     for family in FAMILIES
     for tied in (True, False)
-    for layout in (("tp1", "tp2") if family != "qwen3_moe" else ("tp1", "tp2", "ep2", "apart"))
+    for layout in ("tp1", "tp2", "pp2", *(("ep2", "apart") if family == "qwen3_moe" else ()))
 ]
 """Family, tied, and how the model is cut; `apart` stores each expert, and each half of a gated
 projection, under a key of its own (megatron-core's `singleton_local_shards`)."""
@@ -116,15 +116,19 @@ def _write_checkpoint(folder: Path, config: dict[str, Any], layout: str) -> None
     from slime_ext.weights.shape import shape_from_config
 
     tp = 2 if layout == "tp2" else 1
+    pp = 2 if layout == "pp2" else 1
     ep = 2 if layout in ("ep2", "apart") else 1
     parallel_state.destroy_model_parallel()
     parallel_state.initialize_model_parallel(
-        tensor_model_parallel_size=tp, expert_model_parallel_size=ep, expert_tensor_parallel_size=tp
+        tensor_model_parallel_size=tp,
+        pipeline_model_parallel_size=pp,
+        expert_model_parallel_size=ep,
+        expert_tensor_parallel_size=tp,
     )
     initialize_rng_tracker(force_reset=True)
     shape = shape_from_config(config)
     padded = -(-shape.vocab_size // (128 * tp)) * 128 * tp
-    model = _model(shape, padded, tp, ep)
+    model = _model(shape, padded, tp, pp, ep)
     _load(model, random_weights(config), shape, padded)
     metadata = {"singleton_local_shards": layout == "apart"}
     state = {
@@ -158,8 +162,9 @@ def megatron_args(shape: Any, padded: int, tp: int) -> Namespace:
     )
 
 
-def _model(shape: Any, padded: int, tp: int, ep: int) -> Any:
+def _model(shape: Any, padded: int, tp: int, pp: int, ep: int) -> Any:
     import torch
+    from megatron.core import parallel_state
     from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
     from megatron.core.models.gpt.gpt_model import GPTModel
     from megatron.core.transformer.transformer_config import TransformerConfig
@@ -190,6 +195,8 @@ def _model(shape: Any, padded: int, tp: int, ep: int) -> Any:
         params_dtype=torch.bfloat16,
         bf16=True,
         tensor_model_parallel_size=tp,
+        pipeline_model_parallel_size=pp,
+        pipeline_dtype=torch.bfloat16,
         gradient_accumulation_fusion=False,
         persist_layer_norm=False,
         **experts,
@@ -207,6 +214,8 @@ def _model(shape: Any, padded: int, tp: int, ep: int) -> Any:
         position_embedding_type="rope",
         share_embeddings_and_output_weights=shape.tied_embeddings,
         parallel_output=True,
+        pre_process=parallel_state.is_pipeline_first_stage(),
+        post_process=parallel_state.is_pipeline_last_stage(),
     ).bfloat16()
 
 
@@ -224,12 +233,17 @@ def _load(model: Any, weights: dict[str, Any], shape: Any, padded: int) -> None:
     if shape.moe:
         local = shape.moe.num_experts // parallel_state.get_expert_model_parallel_world_size()
         first_expert = local * parallel_state.get_expert_model_parallel_rank()
+    first_layer = parallel_state.get_pipeline_model_parallel_rank() * len(model.decoder.layers)
     for name, parameter in model.named_parameters():
         words = name.split(".")
+        if words[1] == "layers":
+            words[2] = str(int(words[2]) + first_layer)
         if "local_experts" in words:
             at = words.index("local_experts") + 1
             words[at] = str(int(words[at]) + first_expert)
-        full = whole[".".join(words)]
+        # The last of several stages has a copy of the embedding where the head is tied.
+        live = EMBEDDING if name == OUTPUT_LAYER and shape.tied_embeddings else ".".join(words)
+        full = whole[live]
         if name in (EMBEDDING, OUTPUT_LAYER):
             full = torch.nn.functional.pad(full, (0, 0, 0, padded - len(full)), value=9.0)
         parameter.data.copy_(_cut(name, full, tp, rank))
