@@ -25,6 +25,7 @@ PUBLISHED = {
     "Llama-3.1-8B-Instruct": 8.03,
     "Qwen3-14B": 14.77,
     "SmolLM2-135M-Instruct": 0.13,
+    "Qwen3-0.6B": 0.60,
 }
 """Billions, from the model cards."""
 HYBRID = {"Qwen3.5-4B", "Qwen3.5-9B"}
