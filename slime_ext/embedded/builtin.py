@@ -87,6 +87,9 @@ def resolve(recipe: Recipe, run: Path) -> Recipe:
                 + f"name one, or one of {', '.join(PREFIX + name for name in MODELS)}"
             )
         model = model.model_copy(update={"path": str(Path(model.path).resolve())})
+    if model.megatron_checkpoint is not None:
+        start = str(Path(model.megatron_checkpoint).resolve())
+        model = model.model_copy(update={"megatron_checkpoint": start})
     files = run / "data"
     update: dict[str, Any] = {
         "train": _data_path(data.train, files / "train.jsonl", "data.train", data.format)

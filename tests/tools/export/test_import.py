@@ -12,6 +12,7 @@ from longrl_tools.export.import_hf import ImportFolderError, import_folder
 from longrl_tools.export.source import find_source
 from longrl_tools.export.verify import Against, verify_folder
 
+from slime_ext.embedded.builtin import resolve
 from slime_ext.embedded.checkpoint import CheckpointError
 from slime_ext.embedded.trainer import Trainer
 from slime_ext.recipe.load import load_recipe
@@ -58,6 +59,15 @@ def test_the_embedded_trainer_starts_from_it(tmp_path: Path, kl_coef: float) -> 
         pairs = zip(trainer.model.parameters(), trainer.reference.parameters(), strict=True)
         assert all(torch.equal(*pair) for pair in pairs)
     trainer.save(tmp_path / "checkpoints")
+
+
+def test_a_run_stores_where_it_started_whatever_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    recipe = load_recipe(LAB, ['model.megatron_checkpoint="start"']).recipe
+    stored = resolve(recipe, tmp_path / "run").model.megatron_checkpoint
+    assert stored == str(tmp_path / "start")
 
 
 def test_a_start_of_another_model_is_refused(made_folders: Folders, tmp_path: Path) -> None:
