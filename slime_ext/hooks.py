@@ -126,8 +126,8 @@ def log_rollout(
 ) -> bool:
     """Record and log our metrics of one step; False lets the host log its own as well.
 
-    Also looks for alarms. Raises NothingSampledError where all responses were lost, JudgeOutageError
-    as `wait_for_verdicts`.
+    Also looks for alarms. Raises NothingSampledError where all responses were lost,
+    JudgeOutageError as `wait_for_verdicts`.
     """
     runtime = runtime_of(args)
     runtime.step, runtime.dropped = rollout_id, 0

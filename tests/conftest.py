@@ -10,10 +10,15 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import pytest
+from hypothesis import settings
 
 from slime_ext.metrics.run_folder import RunFolder, write_recipe
 from slime_ext.recipe.load import load_recipe
 from slime_ext.rollout.runtime import Runtime, load_runtime
+
+# An example may take long on a shared machine; no test asserts wall time.
+settings.register_profile("shared_machine", deadline=None)
+settings.load_profile("shared_machine")
 
 ROOT = Path(__file__).parent.parent
 LAB = ROOT / "configs" / "embedded" / "lab.toml"

@@ -20,8 +20,10 @@ from launch.job.resume import NothingLeftError, prepare_start
 from launch.job.submission import RayJob
 from launch.job.watch import Watch
 from slime_ext.errors import ExplainedError
+from slime_ext.metrics.records import ATTEMPT_VARIABLE, Records
 from slime_ext.metrics.run_folder import RunFolder, start_attempt
 from slime_ext.metrics.stop_flag import STOPPED, StopFlag, exit_code
+from slime_ext.metrics.summary import summarise
 from slime_ext.metrics.trainer_rows import TrainerRows
 from slime_ext.recipe.load import load_recipe
 
@@ -62,12 +64,20 @@ def drive(folder: RunFolder, port: int, ready: Path, until: int | None = None) -
         trainer.look()
         return watch()
 
+    os.environ[ATTEMPT_VARIABLE] = str(attempt)
+    records = Records(folder.path)
+    records.event("start", step=start.rollout)
     code = job.follow(sys.stdout, look)
     trainer.finish()
     if code == 0:
         pruner.finish()
-    if stop.saved_step() is not None:
-        print(f"saved up to rollout {stop.saved_step()} on request of {stop.asked()}")
+        records.event("finished", step=recipe.rollout.steps)
+        if until is None:
+            folder.write_json(folder.summary, summarise(recipe, folder))
+        return 0
+    if (saved := stop.saved_step()) is not None:
+        records.event("stopped", step=saved + 1, reason=stop.asked())
+        print(f"saved up to rollout {saved} on request of {stop.asked()}")
         return exit_code(stop.asked())
     if code and (full := full_disk(folder.checkpoints)) is not None:
         print(f"longrl: {full}")

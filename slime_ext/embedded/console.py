@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from slime_ext.embedded.summary import FIGURES
+from slime_ext.metrics.summary import FIGURES
 
 LABELS = {
     "accuracy": "answer accuracy",

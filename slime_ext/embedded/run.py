@@ -12,11 +12,11 @@ from pathlib import Path
 from slime_ext.embedded.builtin import resolve, write_data
 from slime_ext.embedded.console import show_summary
 from slime_ext.embedded.stopping import stop_on_signals
-from slime_ext.embedded.summary import summarise
 from slime_ext.embedded.tracking import tracked
 from slime_ext.metrics.records import ATTEMPT_VARIABLE
 from slime_ext.metrics.run_folder import RunFolder, open_run, write_recipe
 from slime_ext.metrics.stop_flag import exit_code
+from slime_ext.metrics.summary import summarise
 from slime_ext.recipe.errors import RecipeError
 from slime_ext.recipe.schema import Recipe
 from slime_ext.rollout.runtime import load_runtime

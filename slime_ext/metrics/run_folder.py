@@ -103,6 +103,9 @@ def open_run(root: Path, recipe: Recipe, fresh: bool) -> tuple[RunFolder, int]:
     Raises RunFolderError where the run has ended, or was started with another recipe.
     """
     folder = check_run(root, recipe, fresh)
+    if folder.recipe.is_file() and _forbidden_changes(folder, recipe):
+        # A first start that failed; data made for its recipe must not serve this one.
+        _set_aside(folder.path)
     return folder, start_attempt(folder)
 
 
@@ -111,18 +114,20 @@ def check_run(root: Path, recipe: Recipe, fresh: bool) -> RunFolder:
     folder = RunFolder(root / recipe.name)
     if fresh and folder.path.exists():
         _set_aside(folder.path)
-    if folder.summary.is_file():
+    if (done := _steps_done(folder)) is not None and recipe.rollout.steps <= done:
         raise RunFolderError(
-            f"{folder.path} holds a finished run; add --fresh to set it aside, or "
-            "--set name=OTHER to keep both"
+            f"{folder.path} holds a finished run of {done} steps; add --fresh to set it aside, "
+            "--set name=OTHER to keep both, or --set rollout.steps=MORE to train on"
         )
-    if folder.recipe.is_file():
+    if folder.recipe.is_file() and _has_begun(folder):
         _same_experiment(folder, recipe)
     return folder
 
 
 def start_attempt(folder: RunFolder) -> int:
-    """Open `attempts/N/` for the next attempt; returns N."""
+    """Open `attempts/N/` for the next attempt, after which the run counts as unfinished again;
+    returns N."""
+    folder.summary.unlink(missing_ok=True)
     attempt = folder.attempt() + 1
     where = folder.path / "attempts" / str(attempt)
     (where / "logs").mkdir(parents=True)
@@ -145,18 +150,34 @@ def _set_aside(path: Path) -> Path:
     return path.rename(aside)
 
 
+def _has_begun(folder: RunFolder) -> bool:
+    """Whether a step was recorded or saved: a first start that failed binds nobody."""
+    return any(folder.metrics.glob("*.jsonl")) or any(folder.checkpoints.glob("iter_*"))
+
+
+def _steps_done(folder: RunFolder) -> int | None:
+    """Steps of a finished run, None where it has not ended."""
+    if not folder.summary.is_file():
+        return None
+    return int(json.loads(folder.summary.read_text())["steps"])
+
+
 def _same_experiment(folder: RunFolder, recipe: Recipe) -> None:
+    if changes := _forbidden_changes(folder, recipe):
+        raise RunFolderError(
+            f"{folder.path} was started with another recipe:\n{changes}\n"
+            "add --fresh to start over, or --set name=OTHER to keep both"
+        )
+
+
+def _forbidden_changes(folder: RunFolder, recipe: Recipe) -> str:
+    """A line for each key that differs from the stored recipe and may not."""
     old = _flat(load_recipe(folder.recipe).recipe.model_dump(mode="json"))
     new = _flat(recipe.model_dump(mode="json"))
     changed = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
     free = (*MAY_CHANGE, "alarms")
     forbidden = [key for key in changed if not any(f"{key}.".startswith(f"{one}.") for one in free)]
-    if forbidden:
-        lines = "\n".join(f"  {k}: {old.get(k)!r} then, {new.get(k)!r} now" for k in forbidden)
-        raise RunFolderError(
-            f"{folder.path} was started with another recipe:\n{lines}\n"
-            "add --fresh to start over, or --set name=OTHER to keep both"
-        )
+    return "\n".join(f"  {k}: {old.get(k)!r} then, {new.get(k)!r} now" for k in forbidden)
 
 
 def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -31,10 +31,10 @@ def test_a_cluster_forms_trains_and_leaves_nothing(cluster, tmp_path: Path) -> N
     assert list(last_rows(run.folder / "metrics" / "rollout.jsonl")) == [0, 1, 2, 3, 4, 5]
     assert (run.folder / "checkpoints" / "latest_checkpointed_iteration.txt").read_text() == "5"
     assert leftovers(job) == []
-    again = run.submit()
-    assert run.wait(again) == "FAILED"
-    assert "none remain" in run.log(again)
-    assert run.exit_code(again) == 2
+    assert json.loads((run.folder / "summary.json").read_text())["steps"] == 6
+    again = run.longrl("submit", str(run.recipe), "--runs", str(run.folder.parent), check=False)
+    assert again.returncode == 2
+    assert "a finished run of 6 steps" in again.stderr
 
 
 def test_a_crash_of_the_driver_ends_the_job_with_its_code(run: Job) -> None:

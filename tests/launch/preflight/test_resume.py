@@ -131,6 +131,7 @@ def test_a_run_goes_on_with_its_own_recipe_only(make: MakeContext) -> None:
     assert named(check(context), "recipe").status == "pass"
     longer = make(rollout={"steps": 400})
     assert named(check(longer), "recipe").status == "pass", "how long it runs may change"
+    (context.folder.checkpoints / "iter_0000000").mkdir(parents=True)
     other = make(optimiser={"lr": 1e-4}, seed=3)
     finding = named(check(other), "recipe")
     assert finding.status == "fail"

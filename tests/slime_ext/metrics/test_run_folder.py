@@ -39,21 +39,41 @@ def test_no_value_of_the_environment_is_stored(
 def test_a_finished_run_is_refused_and_fresh_sets_it_aside(tmp_path: Path) -> None:
     folder, _ = open_run(tmp_path, recipe(), fresh=False)
     write_recipe(folder, recipe())
-    folder.write_json(folder.summary, {"mark": 1})
+    summary = {"steps": recipe().rollout.steps}
+    folder.write_json(folder.summary, summary)
     with pytest.raises(RunFolderError, match="--fresh"):
         open_run(tmp_path, recipe(), fresh=False)
     again, attempt = open_run(tmp_path, recipe(), fresh=True)
     assert attempt == 1
     assert not again.summary.exists()
-    assert json.loads((tmp_path / "r.1" / "summary.json").read_text()) == {"mark": 1}
+    assert json.loads((tmp_path / "r.1" / "summary.json").read_text()) == summary
+
+
+def test_a_finished_run_trains_on_when_more_steps_are_asked_for(tmp_path: Path) -> None:
+    folder, _ = open_run(tmp_path, recipe(), fresh=False)
+    write_recipe(folder, recipe())
+    folder.write_json(folder.summary, {"steps": recipe().rollout.steps})
+    more = recipe(f"rollout.steps={recipe().rollout.steps + 1}")
+    _, attempt = open_run(tmp_path, more, fresh=False)
+    assert attempt == 2
+    assert not folder.summary.exists()
 
 
 def test_another_recipe_under_the_same_name_is_refused(tmp_path: Path) -> None:
     folder, _ = open_run(tmp_path, recipe(), fresh=False)
     write_recipe(folder, recipe())
+    (folder.checkpoints / "iter_0000000").mkdir(parents=True)
     with pytest.raises(RunFolderError, match=r"optimiser\.lr: 0\.001 then, 0\.5 now"):
         open_run(tmp_path, recipe("optimiser.lr=0.5"), fresh=False)
     assert open_run(tmp_path, recipe("rollout.steps=99"), fresh=False)[1] == 2
+
+
+def test_a_first_start_that_failed_binds_nobody(tmp_path: Path) -> None:
+    folder, _ = open_run(tmp_path, recipe(), fresh=False)
+    write_recipe(folder, recipe())
+    again, attempt = open_run(tmp_path, recipe("optimiser.lr=0.5"), fresh=False)
+    assert (again.path, attempt) == (folder.path, 1)
+    assert (tmp_path / "r.1" / "recipe.toml").is_file()
 
 
 def test_nothing_temporary_is_left(tmp_path: Path) -> None:
@@ -73,6 +93,7 @@ def test_alarms_may_change_on_the_way(tmp_path: Path) -> None:
 def test_a_run_may_go_on_in_another_queue_and_not_on_other_gpus(tmp_path: Path) -> None:
     folder, _ = open_run(tmp_path, recipe(), fresh=False)
     write_recipe(folder, recipe())
+    (folder.checkpoints / "iter_0000000").mkdir(parents=True)
     queue = ("cluster.partition=other", 'cluster.environment={ NCCL_IB_TC = "160" }')
     open_run(tmp_path, recipe(*queue), fresh=False)
     with pytest.raises(RunFolderError, match=r"cluster\.nodes: 1 then, 2 now"):

@@ -23,25 +23,32 @@ FIGURES = {
 
 
 def summarise(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
-    """Start and end figures (held-out where the recipe evaluates, else of training), cost, seed."""
+    """Start and end figures (held-out where the recipe evaluates, else of training), cost, seed.
+
+    The cost is given where the records tell it: those of slime's trainer do not.
+    """
     evals = list(_held_out(recipe, folder).values())
-    rows = evals or list(last_rows(folder.metrics / "rollout.jsonl").values())
+    rollouts = list(last_rows(folder.metrics / "rollout.jsonl").values())
+    rows = evals or rollouts
     train = list(last_rows(folder.metrics / "train.jsonl").values())
     start, end = (
         {name: row[key] for name, key in FIGURES.items() if key in row}
-        for row in (rows[0], rows[-1])
+        for row in ((rows[0], rows[-1]) if rows else ({}, {}))
     )
+    cost = {
+        key: sum(row[key] for row in train)
+        for key in ("cpu_seconds", "wall_seconds")
+        if train and all(key in row for row in train)
+    }
     return {
         "name": recipe.name,
         "seed": recipe.seed,
         "reward": recipe.reward.kind,
-        "steps": len(train),
+        "steps": len(rollouts),
         "figures_from": "held-out" if evals else "training",
-        "cpu_seconds": sum(row["cpu_seconds"] for row in train),
-        "wall_seconds": sum(row["wall_seconds"] for row in train),
         "start": start,
         "end": end,
-    }
+    } | cost
 
 
 def _held_out(recipe: Recipe, folder: RunFolder) -> dict[int, dict[str, Any]]:
