@@ -6,6 +6,7 @@ every path in them is cut to its last name; hosts, accounts and keys are in the 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import re
@@ -123,8 +124,15 @@ def _hash(file: str, format: str) -> str:
     path = Path(file)
     if not path.is_file():
         return f"{path.name}, not at hand"
+    status = path.stat()
+    return f"{path.name}, SHA-256 {_digest(path, status.st_size, status.st_mtime_ns)}"
+
+
+@functools.lru_cache
+def _digest(path: Path, size: int, mtime_ns: int) -> str:
+    """Of a file as it is now, read once in a process that exports many checkpoints."""
     with path.open("rb") as opened:
-        return f"{path.name}, SHA-256 {hashlib.file_digest(opened, 'sha256').hexdigest()}"
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def _packages(folder: RunFolder) -> dict[str, str]:
