@@ -25,12 +25,14 @@ from launch.cli.status import status
 from launch.cli.submit import submit_run
 from launch.cli.sync import sync
 from launch.cli.train import train
+from launch.cli.watch import watch
 from slime_ext.errors import ExplainedError
 
 COMMANDS: dict[str, Callable[..., int]] = {
     "train": train,
     "submit": submit_run,
     "status": status,
+    "watch": watch,
     "logs": logs,
     "cancel": cancel_run,
     "bundle": bundle_run,
@@ -39,9 +41,9 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "check": check,
     "plan": plan,
     "prepare": prepare,
+    "import": import_model,
     "import-script": import_script,
     "eval": evaluate,
-    "import": import_model,
     "export": export,
     "serve-judge": serve_judge,
     "judge-check": judge_check,
