@@ -9,16 +9,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from slime_ext.weights.count import count_parameters
 from slime_ext.weights.shape import ModelShape
 
 from .faults import Fault
+from .folder import Weights
 from .headers import TORCH_NAME, Stored
-
-if TYPE_CHECKING:
-    from .folder import Weights
 
 HEAD = "lm_head.weight"
 VOCABULARY = re.compile(r"(^|\.)(embed_tokens|lm_head)\.weight$")

@@ -104,7 +104,8 @@ def _compare(weights: Weights, index: dict[str, Any], there: set[str]) -> None:
     weights.faults += [
         Fault(file, "the index does not name it") for file in sorted(there - set(named))
     ]
-    stated = (index.get("metadata") or {}).get("total_size")
-    if stated is not None and not weights.faults and int(stated) != weights.bytes:
+    metadata = index.get("metadata")
+    stated = metadata.get("total_size") if isinstance(metadata, dict) else None
+    if stated is not None and not weights.faults and stated != weights.bytes:
         problem = f"total_size is {stated}, the files hold {weights.bytes} bytes of tensors"
         weights.faults.append(Fault(INDEX, problem))

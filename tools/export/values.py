@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +18,8 @@ from slime_ext.weights.shape import ModelShape
 
 from .contents import HEAD, embedding_name
 from .faults import Fault
+from .folder import Weights
 from .headers import Stored
-
-if TYPE_CHECKING:
-    from .folder import Weights
 
 BLOCK = 16 * 2**20
 _EXPONENT: dict[str, int] = {
@@ -50,7 +47,7 @@ def check_values(
     """Read every tensor. One that is all zero or all equal passes where the base model's is the
     same constant: an untrained bias is 0 from the start."""
     for name, stored in tqdm(weights.tensors.items(), desc="values", unit="tensor", disable=None):
-        if stored.dtype not in _EXPONENT:
+        if stored.dtype not in _EXPONENT or not stored.numel:
             continue
         seen = look(weights.folder, stored)
         if seen.not_finite:

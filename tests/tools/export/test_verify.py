@@ -240,12 +240,27 @@ def test_an_index_that_cannot_be_used(good: Folders, text: str) -> None:
     assert INDEX in faults(verify_folder(folder))
 
 
-def test_a_wrong_total_in_the_index(good: Folders) -> None:
+@pytest.mark.parametrize("total", [2, "many", [], -1.5])
+def test_a_wrong_total_in_the_index(good: Folders, total: object) -> None:
     folder = good()
     index = json.loads((folder / INDEX).read_text())
-    index["metadata"]["total_size"] -= 2
+    index["metadata"]["total_size"] = total
     (folder / INDEX).write_text(json.dumps(index))
     assert "total_size" in faults(verify_folder(folder))[INDEX]
+
+
+def test_an_index_without_a_total(good: Folders) -> None:
+    folder = good()
+    for metadata in ({}, None, 3):
+        edit_json(folder / INDEX, metadata=metadata)
+        assert verify_folder(folder).ok
+
+
+def test_an_empty_tensor_is_named_by_its_shape(good: Folders, base: Path) -> None:
+    folder = good()
+    edit_tensors(folder, {QUERY: torch.zeros(0, 48, dtype=torch.bfloat16)})
+    found = faults(verify_folder(folder, Against(reference=base), values=True))
+    assert "is [0, 48]" in found[QUERY]
 
 
 def test_a_file_the_index_does_not_name(good: Folders) -> None:
