@@ -31,6 +31,10 @@ from .side_files import check_side_files
 from .values import check_values
 
 
+MOST_BLOCKS = 1_000_000
+"""Feed-forwards and experts of a model that may be real; the largest published have some 25,000."""
+
+
 class NoBaseModelError(ExplainedError, ValueError):
     """The base model's folder cannot be compared with."""
 
@@ -94,12 +98,14 @@ def verify_folder(folder: Path, against: Against = Against(), values: bool = Fal
     shape: ModelShape | None = None
     try:
         config = read_config(folder)
-        shape = shape_from_config(config)
+        shape = _sane(shape_from_config(config))
+        found.faults += _config(config, shape, base, against)
     except (ValueError, FileNotFoundError) as error:
         found.faults.append(Fault(CONFIG, str(error)))
-    else:
+    except (TypeError, AttributeError, ArithmeticError) as error:
+        found.faults.append(Fault(CONFIG, f"holds a value of the wrong kind ({error})"))
+    if shape is not None:
         found.parameters = text_parameters(weights.tensors, shape)
-        found.faults += _config(config, shape, base, against)
         found.faults += _names(weights, shape, base, against, found)
         found.faults += _dtypes(weights, config, base, against, found)
     if base is None:
@@ -112,6 +118,14 @@ def verify_folder(folder: Path, against: Against = Against(), values: bool = Fal
         if shape is not None and shape.tied_embeddings and HEAD in weights.tensors:
             found.not_checked.append(f"that {HEAD} equals the embedding; add --values")
     return found
+
+
+def _sane(shape: ModelShape) -> ModelShape:
+    """The shape, unless its tensors could not even be listed. Raises ValueError."""
+    experts = shape.moe.num_experts if shape.moe else 1
+    if shape.num_layers * max(experts, 1) > MOST_BLOCKS:
+        raise ValueError(f"states {shape.num_layers:,} layers of {experts:,} feed-forwards")
+    return shape
 
 
 def _count(number: int, word: str) -> str:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from longrl_tools.export.configs import stated_dtype
 from longrl_tools.export.verify import Against, verify_folder
 
@@ -21,6 +23,20 @@ LLAMA = {
     "high_freq_factor": 4.0,
     "original_max_position_embeddings": 128,
 }
+KEYS = (
+    *("architectures", "num_hidden_layers", "hidden_size", "num_attention_heads", "vocab_size"),
+    *("head_dim", "num_key_value_heads", "rope_theta", "rope_parameters", "rope_scaling", "dtype"),
+    *("tie_word_embeddings", "rms_norm_eps", "text_config", "torch_dtype", "attention_bias"),
+)
+JUNK = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 5),
+    st.floats(allow_nan=False),
+    st.text(max_size=3),
+    st.lists(st.text(max_size=3), max_size=2),
+    st.dictionaries(st.sampled_from(["rope_type", "rope_theta", "factor"]), st.text(max_size=2)),
+)
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 512}
 
 
@@ -121,3 +137,15 @@ def test_no_config(good: Folders) -> None:
 )
 def test_the_dtype_that_a_config_states(config: dict[str, Any], dtype: str | None) -> None:
     assert stated_dtype(json.loads(json.dumps(config))) == dtype
+
+
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(key=st.sampled_from(KEYS), junk=JUNK)
+def test_any_value_of_any_key_is_a_fault_at_most(
+    made_folders: Folders, tmp_path: Path, key: str, junk: object
+) -> None:
+    config = json.loads((made_folders("qwen3", False) / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {key: junk}))
+    assert not verify_folder(tmp_path).ok
