@@ -30,7 +30,6 @@ from .folder import Weights, read_weights
 from .side_files import check_side_files
 from .values import check_values
 
-
 MOST_BLOCKS = 1_000_000
 """Feed-forwards and experts of a model that may be real; the largest published have some 25,000."""
 
