@@ -27,7 +27,7 @@ from slime_ext.recipe.schema import Recipe
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM)
 FIRST_LOCAL = 90_000_000
-"""Above every job id of SLURM (2 to the 26th); this and the process id name a run without a job."""
+"""Above every job id of SLURM (2 to the 26th): runs without a job are numbered from here."""
 
 
 class NoHostError(ExplainedError, FileNotFoundError):
@@ -71,7 +71,7 @@ def _place(recipe: Recipe) -> dict[str, str]:
     if nodes == 1:
         return {
             "LONGRL_LOCAL": platform.node(),
-            "SLURM_JOB_ID": str(FIRST_LOCAL + os.getpid()),
+            "SLURM_JOB_ID": str(local_job(os.getpid())),
             "SLURMD_NODENAME": platform.node(),
             "SLURM_NODEID": "0",
         }
@@ -81,6 +81,12 @@ def _place(recipe: Recipe) -> dict[str, str]:
             f"RECIPE`, or salloc --nodes={nodes} first"
         )
     return {}
+
+
+def local_job(pid: int) -> int:
+    """The number of a run without a job. Its ports follow from it modulo 640: only the last quarter
+    is used, far from the jobs of a small cluster on the same machine."""
+    return FIRST_LOCAL + pid // 160 * 640 + 480 + pid % 160
 
 
 def shown(recipe: Recipe, run: Path) -> str:

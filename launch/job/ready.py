@@ -59,12 +59,14 @@ def ray_addresses(dashboard: str) -> list[str]:
 
 
 def _listed(dashboard: str) -> list[Any]:
+    """Nodes as Ray lists them; none while nobody answers, or somebody who knows another token."""
+    from ray.exceptions import RayError
     from ray.util.state import list_nodes
     from ray.util.state.exception import RayStateApiException
 
     try:
         return list(list_nodes(address=dashboard, timeout=10))
-    except (RayStateApiException, OSError):
+    except (RayStateApiException, RayError, OSError):
         return []
 
 

@@ -61,7 +61,7 @@ def restarts(run: Job) -> None:
             run.cluster.run("scancel", job)
             run.wait(job)
         else:
-            run.cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now")
+            run.cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now+4")
             assert run.wait(job) == "COMPLETED", run.log(job)
     merged = {step: row["reward/total"] for step, row in last_rows(path).items()}
     whole, value = {}, 0.0

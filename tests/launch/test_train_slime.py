@@ -15,7 +15,7 @@ import pytest
 
 from launch.arguments import command_line
 from launch.cli.main import main
-from launch.foreground import FIRST_LOCAL, shown
+from launch.foreground import FIRST_LOCAL, local_job, shown
 from launch.job.stacks import marked_processes
 from slime_ext.metrics.records import read_rows
 from slime_ext.metrics.stop_flag import ALARMED
@@ -164,7 +164,7 @@ def test_the_first_signal_asks_to_save_and_the_second_ends_everything(
     assert child.poll() is None
     child.send_signal(signal.SIGTERM)
     assert child.wait(timeout=120) == 143
-    assert marked_processes(str(FIRST_LOCAL + child.pid)) == []
+    assert marked_processes(str(local_job(child.pid))) == []
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -230,3 +230,10 @@ def test_a_dry_run_needs_no_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_runs_without_a_job_have_numbers_and_ports_of_their_own() -> None:
+    numbers = [local_job(pid) for pid in range(1, 2000)]
+    assert len(set(numbers)) == len(numbers)
+    assert min(numbers) > FIRST_LOCAL
+    assert {number % 640 for number in numbers} == set(range(480, 640))

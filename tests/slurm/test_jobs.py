@@ -89,9 +89,10 @@ def test_a_job_told_to_stop_saves_and_goes_on_by_itself(run: Job) -> None:
     run.cluster.run("scancel", "--batch", "--signal=USR1", job)
     run.wait_for(job, "back to the queue")
     run.behave()
-    # SLURM holds a requeued job back for two minutes.
+    # SLURM holds a requeued job back for two minutes; a node refuses one that comes at once, with
+    # "credential revoked".
     run.wait(job, "PENDING")
-    run.cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now", check=False)
+    run.cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now+4", check=False)
     assert run.wait(job) == "COMPLETED", run.log(job)
     log = run.log(job)
     saved = int(re.search(r"saved up to rollout (\d+) on request", log)[1])

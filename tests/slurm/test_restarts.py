@@ -31,7 +31,7 @@ def tell_to_stop(run: Job, job: str) -> None:
 def let_go_on(run: Job, job: str, times: int) -> None:
     """Wait until the job was queued again for the N-th time, and end SLURM's hold on it."""
     until(lambda: int(run.field(job, "Restarts")) >= times)
-    run.cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now", check=False)
+    run.cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now+4", check=False)
 
 
 def uninterrupted(steps: int) -> dict[int, float]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from pytest_httpserver import HTTPServer
 
 from launch.job.health import NotHealthyError, wait_healthy
-from launch.job.ready import NotReadyError, wait_ready
+from launch.job.ready import NotReadyError, ray_nodes, wait_ready
 
 NODES = {"n1": 8, "n2": 8}
 
@@ -36,6 +38,14 @@ def test_missing_and_short_nodes_are_named() -> None:
     assert "n2 (joined with 3 of 8 GPUs), n3" in said
     assert "n1" not in said
     assert "--exclude=NODE" in said
+
+
+@pytest.mark.parametrize("status", [403, 500])
+def test_a_dashboard_of_somebody_else_shows_no_nodes(httpserver: HTTPServer, status: int) -> None:
+    words = "Forbidden: Invalid authentication token"
+    httpserver.expect_request(re.compile(".*")).respond_with_data(words, status=status)
+    assert ray_nodes(httpserver.url_for("")) == {}
+    assert httpserver.log
 
 
 def test_a_service_is_healthy_once_it_answers(httpserver: HTTPServer) -> None:
