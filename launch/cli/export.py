@@ -17,6 +17,7 @@ from longrl_tools.export.source import find_source
 from longrl_tools.export.verify import Against
 from longrl_tools.export.watch import Following, Watch, lowest_priority
 
+from launch.slurm.find_run import is_run
 from slime_ext.errors import ExplainedError
 from slime_ext.metrics.run_folder import RunFolder
 from slime_ext.weights.export.plan import ExtraTensorsError
@@ -54,9 +55,11 @@ def export(
         checkpoint: With --verify FOLDER: the run or checkpoint it was exported from, whose recipe
             names the base model and its rotation; --prompt compares with its model.
     """
+    paths = tuple(map(_run_or_path, paths[:1])) + paths[1:]
     try:
         if verify and len(paths) == 1:
-            source = find_source(checkpoint, options.reference) if checkpoint else None
+            start = _run_or_path(checkpoint) if checkpoint else None
+            source = find_source(start, options.reference) if start else None
             against = options.expected(source)
             return _check(paths[0], against, depth, source.checkpoint if source else None)
         if following.watch and len(paths) in (1, 2):
@@ -71,6 +74,12 @@ def export(
         "name a run or checkpoint and the folder to write: `longrl export RUN OUT`; or a folder to "
         "check: `longrl export --verify FOLDER`; or a run to follow: `longrl export --watch RUN`"
     )
+
+
+def _run_or_path(path: Path) -> Path:
+    """A name that is no path means the run of that name below `runs/`."""
+    below = Path("runs") / path
+    return below if not path.exists() and is_run(below) else path
 
 
 def _export(asked: Path, out: Path, options: Options, depth: Depth) -> int:

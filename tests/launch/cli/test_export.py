@@ -55,6 +55,14 @@ def test_a_run_becomes_a_checked_folder(
     assert {one.dtype for one in read_tensors(tmp_path / "out").values()} == {torch.bfloat16}
 
 
+def test_a_run_is_found_by_its_name(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(run.parents[1])
+    assert command("mine", tmp_path / "out") == 0
+    assert (tmp_path / "out" / "model.safetensors").is_file()
+
+
 def test_a_folder_on_its_own(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = shutil.copytree(run.parents[1] / "model", tmp_path / "model")
     assert command("--verify", folder) == 0
