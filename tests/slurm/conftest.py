@@ -18,7 +18,7 @@ import pytest
 from tests.slurm.cluster import SlurmCluster, missing_programs, slurm_cluster
 
 ROOT = Path(__file__).parents[2]
-WAIT_S = 240.0
+WAIT_S = 420.0
 """Ray on four "nodes" of two shared cores takes up to a minute to come up."""
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
 
@@ -170,7 +170,7 @@ every = 2
 [cluster]
 nodes = {nodes}
 python = "{python}"
-ready_timeout_s = 200
+ready_timeout_s = 380
 
 [slime]
 path = "{slime}"

@@ -8,7 +8,7 @@ from slime_ext.metrics.records import read_rows
 from slime_ext.metrics.stop_flag import ALARMED
 from tests.slurm.conftest import Job, leftovers
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1200)
 
 
 def test_an_alarm_ends_the_job_for_good_and_a_changed_recipe_goes_on(run: Job) -> None:

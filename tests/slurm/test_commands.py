@@ -9,7 +9,7 @@ import pytest
 
 from tests.slurm.conftest import ROOT, Job, leftovers
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1200)
 
 CONVERTER = """
 import json, pathlib, sys

@@ -17,7 +17,7 @@ import pytest
 from slime_ext.metrics.records import last_rows, read_rows
 from tests.slurm.conftest import Job, leftovers, make_run
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1200)
 
 
 def test_a_cluster_forms_trains_and_leaves_nothing(cluster, tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_job_told_to_stop_saves_and_goes_on_by_itself(run: Job) -> None:
 def test_a_node_that_never_comes_up_is_named(run: Job) -> None:
     recipe = run.recipe.read_text()
     run.recipe.write_text(
-        recipe.replace("ready_timeout_s = 200", "ready_timeout_s = 45").replace(
+        recipe.replace("ready_timeout_s = 380", "ready_timeout_s = 90").replace(
             "[cluster]", '[cluster]\nsetup = ["[ \\"${SLURMD_NODENAME:-}\\" != n2 ] || sleep 600"]'
         )
     )
