@@ -36,6 +36,7 @@ from launch.script_import.keys import (
 from launch.script_import.read import Script, ScriptError
 from slime_ext.errors import ExplainedError
 from slime_ext.recipe.errors import explain
+from slime_ext.recipe.load import nest
 from slime_ext.recipe.schema import Recipe
 
 SIZES = ("--num-layers", "--hidden-size", "--ffn-hidden-size", "--rotary-base")
@@ -156,7 +157,7 @@ def _facts(given: Given) -> str | None:
 
 def _recipe(values: dict[str, Any]) -> Recipe:
     try:
-        return Recipe.model_validate(_nest(values))
+        return Recipe.model_validate(nest(values, levels=2))
     except ValidationError as error:
         raise ScriptError(
             f"script and --set do not make a recipe:\n{explain(error, Recipe, {})}\n"
@@ -286,15 +287,4 @@ def _table(values: dict[str, Any], recipe: Recipe) -> dict[str, Any]:
         for part in key.split(".", 2):
             value = value[part]
         typed[key] = value
-    return _nest(typed)
-
-
-def _nest(values: dict[str, Any]) -> dict[str, Any]:
-    nested: dict[str, Any] = {}
-    for key, value in values.items():
-        *sections, name = key.split(".", 2)
-        table = nested
-        for section in sections:
-            table = table.setdefault(section, {})
-        table[name] = value
-    return nested
+    return nest(typed, levels=2)

@@ -48,7 +48,7 @@ def load_recipe(path: Path, overrides: Sequence[str] = ()) -> Loaded:
         for inner, leaf in _flatten({key: value}).items():
             _put(values, origins, inner, leaf, f"--set {override}")
     try:
-        return Loaded(Recipe.model_validate(_nest(values)), origins)
+        return Loaded(Recipe.model_validate(nest(values)), origins)
     except ValidationError as error:
         raise explain(error, Recipe, origins) from None
 
@@ -122,10 +122,11 @@ def _flatten(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _nest(flat: dict[str, Any]) -> dict[str, Any]:
+def nest(flat: dict[str, Any], levels: int = -1) -> dict[str, Any]:
+    """Tables from dotted keys; with `levels`, a dot after that many belongs to the name."""
     nested: dict[str, Any] = {}
     for key, value in flat.items():
-        *sections, name = key.split(".")
+        *sections, name = key.split(".", levels)
         table = nested
         for section in sections:
             table = table.setdefault(section, {})
